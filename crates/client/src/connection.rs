@@ -15,7 +15,7 @@ use tapeline_omm::role::Outbox;
 use tapeline_wire::rssl::{self, Negotiated, Sender};
 
 use self::json::Json;
-pub use self::json::Settings as JsonSettings;
+pub use self::json::JsonSettings;
 pub use self::texts::SharedTexts;
 
 /// The longest message that is sent, in bytes: the default limit of a connection.

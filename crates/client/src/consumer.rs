@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_omm::role::consumer::{self as role, Application, ItemRequest, ServiceName};
+use tapeline_omm::role::consumer::{self as role, ConsumerApplication, ItemRequest, ServiceName};
 use tapeline_omm::role::{Outbox, consumer};
 use tapeline_omm::rwf::{Container, MessageClass, MessageView};
 use tapeline_omm::{Dictionary, Fid, FieldList, Malformed, Real, Value};
@@ -168,14 +168,18 @@ impl Consumer {
     /// # Errors
     /// The login does not fit in a message, or the system refuses to create the poller for sockets.
     pub fn connect(server: &str, login: &Login) -> Result<Self, Error> {
-        Self::new(vec![Endpoint::plain(server)], login, consumer::Settings::default())
+        Self::new(vec![Endpoint::plain(server)], login, consumer::ConsumerSettings::default())
     }
 
     /// Creates a consumer that connects to the first of several servers that accepts the connection.
     ///
     /// # Errors
     /// The login does not fit in a message, or the system refuses to create the poller for sockets.
-    pub fn new(endpoints: Vec<Endpoint>, login: &Login, settings: consumer::Settings) -> Result<Self, Error> {
+    pub fn new(
+        endpoints: Vec<Endpoint>,
+        login: &Login,
+        settings: consumer::ConsumerSettings,
+    ) -> Result<Self, Error> {
         let role = role::Consumer::new(settings, &login.request())?;
         let dictionary = Arc::new(Dictionary::builtin().clone());
         let dialer = Dialer::new(role, endpoints, Arc::clone(&dictionary), JsonSettings::default())?;
@@ -283,30 +287,37 @@ impl Dialing<role::Consumer> for Inbox {
     }
 }
 
-impl Application for Inbox {
-    fn event(&mut self, _consumer: &mut role::Consumer, _out: &mut dyn Outbox, event: role::Event<'_>) {
-        use role::Event;
+impl ConsumerApplication for Inbox {
+    fn event(
+        &mut self,
+        _consumer: &mut role::Consumer,
+        _out: &mut dyn Outbox,
+        event: role::ConsumerEvent<'_>,
+    ) {
+        use role::ConsumerEvent;
         let waiting = match event {
-            Event::Ready => Waiting::Ready,
-            Event::Message { closure, message, .. } => {
+            ConsumerEvent::Ready => Waiting::Ready,
+            ConsumerEvent::Message { closure, message, .. } => {
                 let start = self.bytes.len();
                 message.append_to(&mut self.bytes);
                 Waiting::Message { item: closure as usize, bytes: start..self.bytes.len() }
             }
-            Event::State { closure, state, .. } => {
+            ConsumerEvent::State { closure, state, .. } => {
                 Waiting::State { item: closure as usize, state: state.to_string() }
             }
-            Event::Ended { state } => {
+            ConsumerEvent::Ended { state } => {
                 self.ended = Some(state.to_string());
                 return;
             }
-            Event::Dictionary(dictionary) => {
+            ConsumerEvent::Dictionary(dictionary) => {
                 self.dictionary = Some(Arc::clone(dictionary));
                 return;
             }
-            Event::TimedOut(wait) => Waiting::Note(format!("the server does not answer: {wait:?}")),
-            Event::Malformed(fault) => Waiting::Note(format!("a message cannot be read: {fault}")),
-            Event::DictionaryFailed(failed) => Waiting::Note(format!("there is no dictionary: {failed}")),
+            ConsumerEvent::TimedOut(wait) => Waiting::Note(format!("the server does not answer: {wait:?}")),
+            ConsumerEvent::Malformed(fault) => Waiting::Note(format!("a message cannot be read: {fault}")),
+            ConsumerEvent::DictionaryFailed(failed) => {
+                Waiting::Note(format!("there is no dictionary: {failed}"))
+            }
             _ => return,
         };
         self.events.push_back(waiting);

@@ -88,8 +88,8 @@ macro_rules! role {
     };
 }
 
-role!(consumer::Consumer, consumer::Application);
-role!(ni_provider::NiProvider, ni_provider::Application);
+role!(consumer::Consumer, consumer::ConsumerApplication);
+role!(ni_provider::NiProvider, ni_provider::NiProviderApplication);
 
 /// The role's requests to its connection that are not done yet.
 #[derive(Debug, Default)]
@@ -110,33 +110,42 @@ pub struct Driven<'a, A> {
     wants: &'a mut Wants,
 }
 
-impl<A: consumer::Application> consumer::Application for Driven<'_, A> {
+impl<A: consumer::ConsumerApplication> consumer::ConsumerApplication for Driven<'_, A> {
     #[inline]
-    fn event(&mut self, consumer: &mut consumer::Consumer, out: &mut dyn Outbox, event: consumer::Event<'_>) {
-        use consumer::Event;
+    fn event(
+        &mut self,
+        consumer: &mut consumer::Consumer,
+        out: &mut dyn Outbox,
+        event: consumer::ConsumerEvent<'_>,
+    ) {
+        use consumer::ConsumerEvent;
         match &event {
-            Event::Connect { attempt } => (self.wants.connection, self.wants.attempt) = (true, *attempt),
-            Event::Disconnect => self.wants.disconnection = true,
-            Event::Directory(_) => self.wants.has_directory = true,
-            Event::Dictionary(dictionary) => self.wants.dictionary = Some(Arc::clone(dictionary)),
+            ConsumerEvent::Connect { attempt } => {
+                (self.wants.connection, self.wants.attempt) = (true, *attempt);
+            }
+            ConsumerEvent::Disconnect => self.wants.disconnection = true,
+            ConsumerEvent::Directory(_) => self.wants.has_directory = true,
+            ConsumerEvent::Dictionary(dictionary) => self.wants.dictionary = Some(Arc::clone(dictionary)),
             _ => {}
         }
         self.application.event(consumer, out, event);
     }
 }
 
-impl<A: ni_provider::Application> ni_provider::Application for Driven<'_, A> {
+impl<A: ni_provider::NiProviderApplication> ni_provider::NiProviderApplication for Driven<'_, A> {
     fn event(
         &mut self,
         provider: &mut ni_provider::NiProvider,
         out: &mut dyn Outbox,
-        event: ni_provider::Event<'_>,
+        event: ni_provider::NiProviderEvent<'_>,
     ) {
-        use ni_provider::Event;
+        use ni_provider::NiProviderEvent;
         match &event {
-            Event::Connect { attempt } => (self.wants.connection, self.wants.attempt) = (true, *attempt),
-            Event::Disconnect => self.wants.disconnection = true,
-            Event::Dictionary(dictionary) => self.wants.dictionary = Some(Arc::clone(dictionary)),
+            NiProviderEvent::Connect { attempt } => {
+                (self.wants.connection, self.wants.attempt) = (true, *attempt);
+            }
+            NiProviderEvent::Disconnect => self.wants.disconnection = true,
+            NiProviderEvent::Dictionary(dictionary) => self.wants.dictionary = Some(Arc::clone(dictionary)),
             _ => {}
         }
         self.application.event(provider, out, event);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tapeline_wire::interface::{self, Interface};
-use tapeline_wire::rssl::{ConnectionType, Settings, SubProtocol, Tls};
+use tapeline_wire::rssl::{ConnectionSettings, ConnectionType, SubProtocol, Tls};
 
 use crate::Error;
 use crate::ema_config::Host;
@@ -16,25 +16,25 @@ pub struct Endpoint {
     /// Host and port, as the user wrote them.
     pub server: String,
     /// The connection settings.
-    pub settings: Arc<Settings>,
+    pub settings: Arc<ConnectionSettings>,
 }
 
 impl Endpoint {
     /// Returns the endpoint of `server`, a host and port such as `localhost:14002`, over TCP with default settings.
     #[must_use]
     pub fn plain(server: &str) -> Self {
-        let settings = Settings { host: server.to_owned(), ..Settings::default() };
+        let settings = ConnectionSettings { host: server.to_owned(), ..ConnectionSettings::default() };
         Self { server: server.to_owned(), settings: Arc::new(settings) }
     }
 
     /// Returns the same endpoint as [`Self::plain`], with simplified JSON over a WebSocket.
     #[must_use]
     pub fn json(server: &str) -> Self {
-        let settings = Settings {
+        let settings = ConnectionSettings {
             host: server.to_owned(),
             connection_type: ConnectionType::WebSocket,
             ws_protocols: vec![SubProtocol::TrJson2],
-            ..Settings::default()
+            ..ConnectionSettings::default()
         };
         Self { server: server.to_owned(), settings: Arc::new(settings) }
     }
@@ -108,7 +108,7 @@ impl Host {
     ///
     /// # Errors
     /// A file that cannot be read or used, none where TLS needs one, or an interface that this machine does not have.
-    pub fn listen(self, usual_port: u16) -> Result<(SocketAddr, Arc<Settings>), Error> {
+    pub fn listen(self, usual_port: u16) -> Result<(SocketAddr, Arc<ConnectionSettings>), Error> {
         let (interface, port) = self.server.rsplit_once(':').unwrap_or_default();
         let address = match interface {
             "" => Ipv4Addr::LOCALHOST.into(),

@@ -9,13 +9,13 @@ use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::login::{BATCH_CLOSES, BATCH_REQUESTS};
 use tapeline_omm::domain::{Directory, LoginFeatures, ServiceEntry};
-use tapeline_omm::role::provider::{self as role, Application, ItemRequest, StreamHandle};
+use tapeline_omm::role::provider::{self as role, ProviderApplication, RequestedItem, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
     DataState, DataType, Domain, RefreshHeader, StateCode, StatusHeader, StreamState, UpdateType, flags,
 };
 use tapeline_omm::{Dictionary, Fid, Qos, Refused, State, Value};
-use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender, Settings};
+use tapeline_wire::rssl::{ConnectionId, ConnectionSettings, Negotiated, Reactor, Sender};
 
 use crate::Error;
 use crate::connection::{JsonSettings, MOST_MALFORMED, RoleConnection, Side};
@@ -96,8 +96,11 @@ impl Provider {
     /// # Errors
     /// The port is not available.
     pub fn listen(address: SocketAddr, service: &str) -> Result<Self, Error> {
-        let settings =
-            Settings { guaranteed_output_buffers: 200, connection_ping_timeout: 60, ..Settings::default() };
+        let settings = ConnectionSettings {
+            guaranteed_output_buffers: 200,
+            connection_ping_timeout: 60,
+            ..ConnectionSettings::default()
+        };
         Self::listen_with(address, service, settings)
     }
 
@@ -105,7 +108,11 @@ impl Provider {
     ///
     /// # Errors
     /// The port is not available.
-    pub fn listen_with(address: SocketAddr, service: &str, settings: Settings) -> Result<Self, Error> {
+    pub fn listen_with(
+        address: SocketAddr,
+        service: &str,
+        settings: ConnectionSettings,
+    ) -> Result<Self, Error> {
         let mut reactor = Reactor::new(1_000)?;
         let address = reactor.listen(address, &Arc::new(settings))?;
         let info = Info {
@@ -203,7 +210,7 @@ impl Serve for Market {
         let mut messages = RoleConnection::new(Side::Server, agreed, &self.dictionary, json);
         messages.set_services(&self.services);
         Client {
-            role: role::Provider::new(role::Settings::default(), now),
+            role: role::Provider::new(role::ProviderSettings::default(), now),
             messages,
             user: String::new(),
             streams: HashMap::new(),
@@ -296,12 +303,12 @@ struct Answers<'a> {
     now: Nanos,
 }
 
-impl Application for Answers<'_> {
-    fn event(&mut self, provider: &mut role::Provider, out: &mut dyn Outbox, event: role::Event<'_>) {
-        use role::Event;
+impl ProviderApplication for Answers<'_> {
+    fn event(&mut self, provider: &mut role::Provider, out: &mut dyn Outbox, event: role::ProviderEvent<'_>) {
+        use role::ProviderEvent;
         // A stream stays unanswered if the answer cannot be encoded, or if the role's own queue has no capacity.
         match event {
-            Event::Login { request, is_reissue } => {
+            ProviderEvent::Login { request, is_reissue } => {
                 let features = LoginFeatures {
                     application_name: Some(b"tapeline"),
                     position: request.attributes.position,
@@ -316,13 +323,19 @@ impl Application for Answers<'_> {
                     self.market.requests.push_back(Request::LoggedIn(self.user.clone()));
                 }
             }
-            Event::Directory { stream, .. } => _ = provider.directory(out, stream, &self.market.services),
-            Event::Dictionary { stream, .. } => _ = provider.dictionary(out, stream, &self.market.dictionary),
-            Event::Open { stream, request } => self.open(provider, out, stream, &request),
-            Event::Reissue { stream, request } if request.wants_refresh() && !self.owed.contains(&stream) => {
+            ProviderEvent::Directory { stream, .. } => {
+                _ = provider.directory(out, stream, &self.market.services);
+            }
+            ProviderEvent::Dictionary { stream, .. } => {
+                _ = provider.dictionary(out, stream, &self.market.dictionary);
+            }
+            ProviderEvent::Open { stream, request } => self.open(provider, out, stream, &request),
+            ProviderEvent::Reissue { stream, request }
+                if request.wants_refresh() && !self.owed.contains(&stream) =>
+            {
                 self.owed.push_back(stream);
             }
-            Event::Closed { stream } => _ = self.streams.remove(&stream),
+            ProviderEvent::Closed { stream } => _ = self.streams.remove(&stream),
             _ => {}
         }
     }
@@ -334,7 +347,7 @@ impl Answers<'_> {
         provider: &mut role::Provider,
         out: &mut dyn Outbox,
         stream: StreamHandle,
-        request: &ItemRequest<'_>,
+        request: &RequestedItem<'_>,
     ) {
         let is_here = request.key.service_id == Some(SERVICE_ID) && request.domain == Domain::MARKET_PRICE;
         let name = request.key.name.map(|name| String::from_utf8_lossy(name).into_owned());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::ServiceEntry;
 use tapeline_omm::domain::directory::{Info, ServiceState};
-use tapeline_omm::role::ni_provider::{self, Application, Event, NiProvider, Publish};
+use tapeline_omm::role::ni_provider::{self, NiProvider, NiProviderApplication, NiProviderEvent, Publish};
 use tapeline_omm::role::watchlist::Handle;
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{DataType, Domain, RefreshHeader, UpdateHeader, UpdateType, flags};
@@ -79,7 +79,7 @@ impl Publisher {
             ..Info::default()
         };
         let services = [ServiceEntry::new(service_id, info, ServiceState::UP)];
-        let role = NiProvider::new(ni_provider::Settings::default(), &login.request(), &services)?;
+        let role = NiProvider::new(ni_provider::NiProviderSettings::default(), &login.request(), &services)?;
         let dictionary = Arc::new(Dictionary::builtin().clone());
         let dialer = Dialer::new(role, vec![Endpoint::plain(hub)], dictionary, JsonSettings::default())?;
         Ok(Self { dialer, service_id, board: Board::default() })
@@ -227,13 +227,13 @@ impl Dialing<NiProvider> for Board {
     }
 }
 
-impl Application for Board {
-    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
+impl NiProviderApplication for Board {
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: NiProviderEvent<'_>) {
         match event {
-            Event::ImageWanted { closure, .. } => {
+            NiProviderEvent::ImageWanted { closure, .. } => {
                 let _ = self.send_item(provider, out, closure as usize, true);
             }
-            Event::Ended { state } => self.ended = Some(state.to_string()),
+            NiProviderEvent::Ended { state } => self.ended = Some(state.to_string()),
             _ => {}
         }
     }

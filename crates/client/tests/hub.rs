@@ -12,10 +12,10 @@ use tapeline_client::{Login, Publisher};
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::LoginFeatures;
 use tapeline_omm::role::Outbox;
-use tapeline_omm::role::acceptor::{Acceptor, Event, Settings as AcceptorSettings};
+use tapeline_omm::role::acceptor::{Acceptor, AcceptorEvent, AcceptorSettings};
 use tapeline_omm::rwf::{Container, MessageView};
 use tapeline_omm::{Dictionary, Real, fid};
-use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender, Settings};
+use tapeline_wire::rssl::{ConnectionId, ConnectionSettings, Negotiated, Reactor, Sender};
 
 /// A hub, and the messages that it received.
 pub(crate) struct Hub {
@@ -33,8 +33,9 @@ struct Taking {
 impl Hub {
     pub(crate) fn listen() -> Self {
         let mut reactor = Reactor::new(10).unwrap();
-        let address =
-            reactor.listen((Ipv4Addr::LOCALHOST, 0).into(), &Arc::new(Settings::default())).unwrap();
+        let address = reactor
+            .listen((Ipv4Addr::LOCALHOST, 0).into(), &Arc::new(ConnectionSettings::default()))
+            .unwrap();
         let (told, seen) = channel();
         thread::spawn(move || {
             let dictionary = Arc::new(Dictionary::builtin().clone());
@@ -79,14 +80,17 @@ impl Serve for Taking {
             let line = format!("{what} {} {}", name.escape_ascii(), list.render(&self.dictionary));
             self.is_over |= self.seen.send(line).is_err();
         };
-        let mut application = |acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>| match event {
-            Event::Login { request, .. } => {
-                assert!(acceptor.accept_login(out, &request, LoginFeatures::default()).unwrap().is_queued());
-            }
-            Event::Image { item, message, .. } => say("image", item.name, &message),
-            Event::Update { item, message, .. } => say("update", item.name, &message),
-            _ => {}
-        };
+        let mut application =
+            |acceptor: &mut Acceptor, out: &mut dyn Outbox, event: AcceptorEvent<'_>| match event {
+                AcceptorEvent::Login { request, .. } => {
+                    assert!(
+                        acceptor.accept_login(out, &request, LoginFeatures::default()).unwrap().is_queued()
+                    );
+                }
+                AcceptorEvent::Image { item, message, .. } => say("image", item.name, &message),
+                AcceptorEvent::Update { item, message, .. } => say("update", item.name, &message),
+                _ => {}
+            };
         let done = match message {
             Some(received) => messages.receive(received, sender, |message, out| {
                 acceptor.message(now, message, out, &mut application)

@@ -19,7 +19,7 @@ use std::hint::black_box;
 
 use dbn::VersionUpgradePolicy;
 use tapeline_feed::capture::{self, Recording};
-use tapeline_feed::dbn::{Books, Header, Record, Settings, Symbols, decode};
+use tapeline_feed::dbn::{DbnBooks, DbnRecord, DbnSettings, DbnSymbols, Header, decode};
 use tapeline_measure::{Clock, cores, pin, ticks_ordered};
 
 fn options() -> (u64, usize) {
@@ -104,7 +104,7 @@ fn ours(bytes: &[u8]) -> i64 {
     let Recording::Records(mut file) = capture::open(bytes).unwrap() else { panic!("records") };
     let mut sum = 0_i64;
     while let Some(bytes) = file.next().unwrap() {
-        let Record::Mbo(record) = decode(bytes).unwrap() else { panic!("orders only") };
+        let DbnRecord::Mbo(record) = decode(bytes).unwrap() else { panic!("orders only") };
         sum = sum.wrapping_add(record.price().0).wrapping_add(i64::from(record.size()));
     }
     sum
@@ -112,12 +112,12 @@ fn ours(bytes: &[u8]) -> i64 {
 
 fn books(bytes: &[u8]) -> i64 {
     let Recording::Records(mut file) = capture::open(bytes).unwrap() else { panic!("records") };
-    let mut books = Books::new(Settings::default(), Symbols::default());
+    let mut books = DbnBooks::new(DbnSettings::default(), DbnSymbols::default());
     let (mut sum, mut changes) = (0_i64, 0_u64);
     while let Some(bytes) = file.next().unwrap() {
         let record = decode(bytes).unwrap();
         changes += u64::from(books.apply(&Header::of(bytes).unwrap(), &record).is_any());
-        if let Record::Mbo(record) = record {
+        if let DbnRecord::Mbo(record) = record {
             sum = sum.wrapping_add(record.price().0).wrapping_add(i64::from(record.size()));
         }
     }

@@ -26,9 +26,9 @@ use std::hint::black_box;
 
 use tapeline_feed::Framing;
 use tapeline_feed::iex::encode::{self, LONGEST, text};
-use tapeline_feed::iex::tp::{Protocol, Refused, SegmentBuilder, Session};
-use tapeline_feed::iex::{Books, Message, Price, Quote, Settings, decode};
-use tapeline_feed::itch::{Code, Symbol, Text};
+use tapeline_feed::iex::tp::{IexSession, MessageProtocol, SegmentBuilder, SegmentRefused};
+use tapeline_feed::iex::{IexBooks, IexMessage, IexPrice, IexQuote, IexSettings, decode};
+use tapeline_feed::itch::{Code, ItchText, Symbol};
 use tapeline_feed::line::{self, Arbiter, Line, Sink};
 use tapeline_feed::normalise::Iex;
 use tapeline_measure::{Clock, Nanos, cores, pin, ticks_ordered};
@@ -234,7 +234,7 @@ fn fold(sum: u64, symbol: [u8; 8], bid: (i64, u32), ask: (i64, u32)) -> u64 {
 
 /// The same messages in segments, one behind another, each behind its length.
 fn packed(file: &[u8]) -> Vec<u8> {
-    let session = Session { protocol: Protocol::DEEP_1_0, channel: 1, number: 1 };
+    let session = IexSession { protocol: MessageProtocol::DEEP_1_0, channel: 1, number: 1 };
     let mut out = Vec::with_capacity(file.len() + file.len() / 16);
     let mut buffer = [0; 1_400];
     let (mut next, mut messages) = ((1, 0), Frames(file).peekable());
@@ -243,7 +243,7 @@ fn packed(file: &[u8]) -> Vec<u8> {
         while let Some(message) = messages.peek() {
             match segment.push(message) {
                 Ok(()) => messages.next(),
-                Err(Refused::Full) => break,
+                Err(SegmentRefused::Full) => break,
                 Err(other) => panic!("{other}"),
             };
         }
@@ -349,7 +349,7 @@ impl Number for Code {
     }
 }
 
-impl Number for Price {
+impl Number for IexPrice {
     fn number(self) -> u64 {
         self.0 as u64
     }
@@ -361,7 +361,7 @@ impl Number for Symbol {
     }
 }
 
-impl Number for Text<4> {
+impl Number for ItchText<4> {
     fn number(self) -> u64 {
         u64::from(u32::from_le_bytes(self.0))
     }
@@ -372,7 +372,7 @@ fn decode_all(file: &[u8]) -> u64 {
     macro_rules! fields {
         ($message:expr, $($name:ident { $($field:ident),* })*) => {
             match $message {
-                $(Ok(Message::$name(m)) => m.ts_ns() $(.wrapping_add(m.$field().number()))*,)*
+                $(Ok(IexMessage::$name(m)) => m.ts_ns() $(.wrapping_add(m.$field().number()))*,)*
                 _ => 0,
             }
         };
@@ -396,7 +396,7 @@ fn decode_all(file: &[u8]) -> u64 {
 }
 
 #[inline(never)]
-fn books(file: &[u8], books: &mut Books) -> u64 {
+fn books(file: &[u8], books: &mut IexBooks) -> u64 {
     let mut changes = 0;
     for bytes in Frames(file) {
         if let Ok(message) = decode(bytes) {
@@ -408,7 +408,7 @@ fn books(file: &[u8], books: &mut Books) -> u64 {
 
 /// As [`books`], but the processor cannot begin with a message before it is done with the one before.
 #[inline(never)]
-fn alone(file: &[u8], books: &mut Books) -> u64 {
+fn alone(file: &[u8], books: &mut IexBooks) -> u64 {
     let (mut changes, mut rest) = (0, file);
     loop {
         let mut frames = Frames(rest);
@@ -503,20 +503,20 @@ fn main() {
         bench.time("framing", || framing(file));
         bench.time("switch", || switch(file));
         bench.time("decode", || decode_all(file));
-        for (what, way) in [("books", books as fn(&[u8], &mut Books) -> u64), ("alone", alone)] {
-            let mut state = Books::new(Settings::default());
+        for (what, way) in [("books", books as fn(&[u8], &mut IexBooks) -> u64), ("alone", alone)] {
+            let mut state = IexBooks::new(IexSettings::default());
             bench.time(what, || way(file, &mut state));
-            let top = |quote: Quote| (quote.price.0, quote.size);
+            let top = |quote: IexQuote| (quote.price.0, quote.size);
             let tops = state.iter().fold(0, |sum, (_, book, _)| {
                 fold(sum, book.symbol().0, top(book.top().bid), top(book.top().ask))
             });
             assert_eq!(tops, flow.tops, "the generator's books");
             assert_eq!((state.counters().no_level, state.counters().full_side), (0, 0));
         }
-        let mut normaliser = Iex::new(Settings::default());
+        let mut normaliser = Iex::new(IexSettings::default());
         bench.time("normalise", || normalise(file, &mut normaliser));
-        let settings = line::Settings { framing: Framing::IexTp, ..line::Settings::default() };
-        let taken = Taken { sum: 0, normaliser: Iex::new(Settings::default()) };
+        let settings = line::ArbiterSettings { framing: Framing::IexTp, ..line::ArbiterSettings::default() };
+        let taken = Taken { sum: 0, normaliser: Iex::new(IexSettings::default()) };
         let mut whole = (Arbiter::new(settings), taken);
         bench.time("channel", || channel(&segments, &mut whole));
     }

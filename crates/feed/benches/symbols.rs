@@ -20,7 +20,7 @@ use std::hint::black_box;
 
 use tapeline_feed::itch::encode::LONGEST;
 use tapeline_feed::normalise::Normaliser;
-use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_feed::simulate::{Exchange, SimulatedDay};
 use tapeline_feed::symbols::{Filter, Symbols};
 use tapeline_feed::{Protocol, book};
 use tapeline_measure::{Clock, Nanos, cores, pin, ticks_ordered};
@@ -69,7 +69,7 @@ struct Day {
 
 impl Day {
     fn simulated(options: &Options) -> Self {
-        let settings = Settings { seed: 1, symbols: options.symbols, ..Settings::default() };
+        let settings = SimulatedDay { seed: 1, symbols: options.symbols, ..SimulatedDay::default() };
         let mut exchange = Exchange::new(settings);
         let mut day = Self { bytes: Vec::new(), at: vec![0], names: Vec::new() };
         let mut message = [0; LONGEST];
@@ -99,7 +99,7 @@ enum What {
 /// One pass over the day: messages that were wanted, ns, messages that were passed over.
 fn pass(day: &Day, what: What, symbols: &Symbols, clock: &Clock) -> (u64, i64, u64) {
     let mut filter = Protocol::ItchMoldUdp64.filter(symbols.clone());
-    let mut normaliser = Protocol::ItchMoldUdp64.normaliser(book::Settings::default(), Nanos(0));
+    let mut normaliser = Protocol::ItchMoldUdp64.normaliser(book::BookSettings::default(), Nanos(0));
     if let What::Normalise { orders: true, .. } = what {
         normaliser.keep_orders(4_000_000);
     }

@@ -5,7 +5,7 @@
 use std::fs::File;
 
 use anyhow::{Context, bail};
-use tapeline_feed::book::{Books, Quote, Settings};
+use tapeline_feed::book::{BookSettings, Books, Quote};
 use tapeline_feed::capture::{self, Recording};
 use tapeline_feed::itch;
 
@@ -15,7 +15,7 @@ fn main() -> anyhow::Result<()> {
     else {
         bail!("this file has packets or records, not bare ITCH messages");
     };
-    let mut books = Books::new(Settings::default());
+    let mut books = Books::new(BookSettings::default());
     while let Some(message) = file.next()? {
         let _changed = books.apply(&itch::decode(message)?);
     }

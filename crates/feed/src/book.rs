@@ -22,8 +22,8 @@ mod queues;
 mod volume;
 
 pub use apply::{Broken, Change, Print, PrintKind};
-pub use books::{Ahead, Book, Books, Counters, Memory, Resting, Settings};
-pub use ladder::Level;
+pub use books::{Ahead, Book, BookCounters, BookSettings, Books, Memory, Resting};
+pub use ladder::BookLevel;
 pub use volume::{LastTrade, Volume};
 
 use crate::itch::Price4;

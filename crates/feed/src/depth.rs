@@ -39,7 +39,7 @@ use crate::draft::Price;
 use crate::itch::Side;
 use crate::normalise::Instrument;
 
-pub use encode::{Summary, head};
+pub use encode::{OrdersSummary, head};
 
 /// The firm that entered an order, if it is shown: up to four ASCII characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -106,7 +106,7 @@ pub struct OrderChange {
 
 /// The counters of changes that could not be applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct DepthCounters {
     /// Orders beyond the limit: they are missing in images and updates.
     pub refused: u64,
     /// Changes of an order that does not exist.
@@ -152,7 +152,7 @@ pub struct Depth {
     /// Two changes for a replacement, one for any other message.
     changed: Vec<OrderChange>,
     instrument: Option<Instrument>,
-    counters: Counters,
+    counters: DepthCounters,
 }
 
 impl Depth {
@@ -167,7 +167,7 @@ impl Depth {
             max_orders: max_orders.min(NONE as usize),
             changed: Vec::with_capacity(2),
             instrument: None,
-            counters: Counters::default(),
+            counters: DepthCounters::default(),
         }
     }
 
@@ -315,7 +315,7 @@ impl Depth {
 
     /// Returns the counters.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &DepthCounters {
         &self.counters
     }
 
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(said(&|d| d.replace(1, 2, price, 8, 6)), [(Action::Delete, 1, 6), (Action::Add, 2, 8)]);
         assert_eq!(said(&|d| d.reduce(2, 9, 7)), [(Action::Delete, 2, 8)]);
         assert_eq!(said(&|d| d.delete(2, 7)), []);
-        assert_eq!(depth.counters(), &Counters { refused: 0, unknown: 1, duplicate: 1 });
+        assert_eq!(depth.counters(), &DepthCounters { refused: 0, unknown: 1, duplicate: 1 });
     }
 
     #[test]

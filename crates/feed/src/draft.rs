@@ -9,7 +9,7 @@ use self::detail::Part;
 use crate::digits::Digits;
 use crate::itch::Side;
 
-pub use self::detail::{Auction, Broken, Detail, ImbalanceSide, Variation};
+pub use self::detail::{Auction, BrokenTrade, Detail, ImbalanceSide, Variation};
 
 /// The changed fields of a draft.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub struct Price {
 
 /// The best price of a side and the size at that price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Quote {
+pub struct DraftQuote {
     /// Price.
     pub price: Price,
     /// Total size at that price, in units such as shares.
@@ -179,9 +179,9 @@ pub struct Draft {
     /// The changed fields.
     pub changed: Changed,
     /// Best bid; `None` leaves its fields blank.
-    pub bid: Option<Quote>,
+    pub bid: Option<DraftQuote>,
     /// Best ask; `None` leaves its fields blank.
-    pub ask: Option<Quote>,
+    pub ask: Option<DraftQuote>,
     /// Time of the last change of the best bid or ask: ns since midnight, GMT.
     pub quote_ns: Option<u64>,
     /// The last trade that counts as volume; may be left out if it did not change.

@@ -4,7 +4,7 @@
 //! messages. [`Framing`] names the transport and reads a datagram as a [`Packet`].
 //!
 //! To add a transport, write a module like [`moldudp64`], and add a variant of [`Framing`] and of [`Session`], and its
-//! reasons in [`Malformed`].
+//! reasons in [`MalformedDatagram`].
 
 use std::fmt;
 
@@ -28,9 +28,9 @@ impl Framing {
     /// Parses a datagram and checks that every announced message is present.
     ///
     /// # Errors
-    /// [`Malformed`], with nothing delivered.
+    /// [`MalformedDatagram`], with nothing delivered.
     #[inline]
-    pub fn parse(self, datagram: &[u8]) -> Result<Packet<'_>, Malformed> {
+    pub fn parse(self, datagram: &[u8]) -> Result<Packet<'_>, MalformedDatagram> {
         match self {
             Self::MoldUdp64 => Ok(moldudp64::parse(datagram)?.into()),
             Self::IexTp => Ok(tp::parse(datagram)?.into()),
@@ -43,19 +43,19 @@ impl Framing {
 #[non_exhaustive]
 pub enum Session {
     /// The name of a MoldUDP64 session.
-    MoldUdp64(moldudp64::Session),
+    MoldUdp64(moldudp64::MoldSession),
     /// A session of IEX-TP: message protocol, channel and number.
-    IexTp(tp::Session),
+    IexTp(tp::IexSession),
 }
 
-impl From<moldudp64::Session> for Session {
-    fn from(session: moldudp64::Session) -> Self {
+impl From<moldudp64::MoldSession> for Session {
+    fn from(session: moldudp64::MoldSession) -> Self {
         Self::MoldUdp64(session)
     }
 }
 
-impl From<tp::Session> for Session {
-    fn from(session: tp::Session) -> Self {
+impl From<tp::IexSession> for Session {
+    fn from(session: tp::IexSession) -> Self {
         Self::IexTp(session)
     }
 }
@@ -76,14 +76,14 @@ pub struct Packet<'a> {
     /// The session of the datagram.
     pub session: Session,
     /// The contents of the datagram.
-    pub kind: Kind<'a>,
+    pub kind: DatagramKind<'a>,
     /// Bytes after the announced contents: ignored, but counted.
     pub trailing: usize,
 }
 
 /// The contents of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind<'a> {
+pub enum DatagramKind<'a> {
     /// Messages, at least one.
     Data {
         /// Sequence of the first.
@@ -103,24 +103,24 @@ pub enum Kind<'a> {
     },
 }
 
-impl<'a> Kind<'a> {
+impl<'a> DatagramKind<'a> {
     /// Returns this value without the messages' bytes, and those bytes: for separate storage.
-    pub(crate) const fn apart(&self) -> (Kind<'static>, &'a [u8]) {
+    pub(crate) const fn apart(&self) -> (DatagramKind<'static>, &'a [u8]) {
         match *self {
             Self::Data { first, messages } => {
-                (Kind::Data { first, messages: messages.over(&[]) }, messages.blocks())
+                (DatagramKind::Data { first, messages: messages.over(&[]) }, messages.blocks())
             }
-            Self::Heartbeat { next } => (Kind::Heartbeat { next }, &[]),
-            Self::EndOfSession { next } => (Kind::EndOfSession { next }, &[]),
+            Self::Heartbeat { next } => (DatagramKind::Heartbeat { next }, &[]),
+            Self::EndOfSession { next } => (DatagramKind::EndOfSession { next }, &[]),
         }
     }
 
     /// Joins a value from [`apart`](Self::apart) with its bytes or a copy of them.
-    pub(crate) const fn over<'b>(&self, blocks: &'b [u8]) -> Kind<'b> {
+    pub(crate) const fn over<'b>(&self, blocks: &'b [u8]) -> DatagramKind<'b> {
         match *self {
-            Self::Data { first, messages } => Kind::Data { first, messages: messages.over(blocks) },
-            Self::Heartbeat { next } => Kind::Heartbeat { next },
-            Self::EndOfSession { next } => Kind::EndOfSession { next },
+            Self::Data { first, messages } => DatagramKind::Data { first, messages: messages.over(blocks) },
+            Self::Heartbeat { next } => DatagramKind::Heartbeat { next },
+            Self::EndOfSession { next } => DatagramKind::EndOfSession { next },
         }
     }
 
@@ -135,13 +135,15 @@ impl<'a> Kind<'a> {
     }
 }
 
-impl<'a> From<moldudp64::Packet<'a>> for Packet<'a> {
+impl<'a> From<moldudp64::MoldPacket<'a>> for Packet<'a> {
     #[inline]
-    fn from(packet: moldudp64::Packet<'a>) -> Self {
+    fn from(packet: moldudp64::MoldPacket<'a>) -> Self {
         let kind = match packet {
-            moldudp64::Packet::Data(data) => Kind::Data { first: data.sequence(), messages: data.messages() },
-            moldudp64::Packet::Heartbeat { next, .. } => Kind::Heartbeat { next },
-            moldudp64::Packet::EndOfSession { next, .. } => Kind::EndOfSession { next },
+            moldudp64::MoldPacket::Data(data) => {
+                DatagramKind::Data { first: data.sequence(), messages: data.messages() }
+            }
+            moldudp64::MoldPacket::Heartbeat { next, .. } => DatagramKind::Heartbeat { next },
+            moldudp64::MoldPacket::EndOfSession { next, .. } => DatagramKind::EndOfSession { next },
         };
         Self { session: packet.session().into(), kind, trailing: packet.trailing() }
     }
@@ -152,9 +154,9 @@ impl<'a> From<tp::Segment<'a>> for Packet<'a> {
     #[inline]
     fn from(segment: tp::Segment<'a>) -> Self {
         let kind = if segment.is_heartbeat() {
-            Kind::Heartbeat { next: segment.first() }
+            DatagramKind::Heartbeat { next: segment.first() }
         } else {
-            Kind::Data { first: segment.first(), messages: segment.messages() }
+            DatagramKind::Data { first: segment.first(), messages: segment.messages() }
         };
         Self { session: segment.session().into(), kind, trailing: segment.trailing() }
     }
@@ -163,7 +165,7 @@ impl<'a> From<tp::Segment<'a>> for Packet<'a> {
 /// The reason why a datagram is not a packet of its transport. The fault is at the sender or on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum MalformedDatagram {
     /// The datagram is shorter than a header.
     #[error("shorter than the header")]
     ShortHeader,
@@ -187,7 +189,7 @@ pub enum Malformed {
     Uncounted,
 }
 
-impl Malformed {
+impl MalformedDatagram {
     /// All reasons, in the order of [`index`](Self::index).
     pub const ALL: [Self; 7] = [
         Self::ShortHeader,
@@ -220,27 +222,27 @@ impl Malformed {
     }
 }
 
-impl From<tp::Malformed> for Malformed {
-    fn from(malformed: tp::Malformed) -> Self {
+impl From<tp::MalformedSegment> for MalformedDatagram {
+    fn from(malformed: tp::MalformedSegment) -> Self {
         match malformed {
-            tp::Malformed::ShortHeader => Self::ShortHeader,
-            tp::Malformed::Version => Self::Version,
-            tp::Malformed::ShortPayload => Self::ShortPayload,
-            tp::Malformed::MissingLength => Self::MissingLength,
-            tp::Malformed::BlockPastEnd => Self::BlockPastEnd,
-            tp::Malformed::Uncounted => Self::Uncounted,
-            tp::Malformed::SequenceOverflow => Self::SequenceOverflow,
+            tp::MalformedSegment::ShortHeader => Self::ShortHeader,
+            tp::MalformedSegment::Version => Self::Version,
+            tp::MalformedSegment::ShortPayload => Self::ShortPayload,
+            tp::MalformedSegment::MissingLength => Self::MissingLength,
+            tp::MalformedSegment::BlockPastEnd => Self::BlockPastEnd,
+            tp::MalformedSegment::Uncounted => Self::Uncounted,
+            tp::MalformedSegment::SequenceOverflow => Self::SequenceOverflow,
         }
     }
 }
 
-impl From<moldudp64::Malformed> for Malformed {
-    fn from(malformed: moldudp64::Malformed) -> Self {
+impl From<moldudp64::MalformedMoldPacket> for MalformedDatagram {
+    fn from(malformed: moldudp64::MalformedMoldPacket) -> Self {
         match malformed {
-            moldudp64::Malformed::ShortHeader => Self::ShortHeader,
-            moldudp64::Malformed::MissingLength => Self::MissingLength,
-            moldudp64::Malformed::BlockPastEnd => Self::BlockPastEnd,
-            moldudp64::Malformed::SequenceOverflow => Self::SequenceOverflow,
+            moldudp64::MalformedMoldPacket::ShortHeader => Self::ShortHeader,
+            moldudp64::MalformedMoldPacket::MissingLength => Self::MissingLength,
+            moldudp64::MalformedMoldPacket::BlockPastEnd => Self::BlockPastEnd,
+            moldudp64::MalformedMoldPacket::SequenceOverflow => Self::SequenceOverflow,
         }
     }
 }

@@ -256,7 +256,7 @@ mod tests {
         };
         for limits in [Limits { messages: 50, bytes: 400 }, Limits { messages: 1_000, bytes: 300 }] {
             let mut history = History::new(limits);
-            history.begin(moldudp64::Session::new("X"));
+            history.begin(moldudp64::MoldSession::new("X"));
             let mut pushed = std::collections::BTreeMap::new();
             let mut sequence = 1 + draw(100);
             for _ in 0..20_000 {
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn a_message_that_cannot_be_kept_leaves_a_hole() {
         let mut history = History::new(Limits { messages: 10, bytes: 20 });
-        history.begin(moldudp64::Session::new("X"));
+        history.begin(moldudp64::MoldSession::new("X"));
         assert_eq!(history.over(), None);
         assert!(history.push(5, &[1; 4]) && !history.push(6, &[0; 19]) && history.push(7, &[2; 4]));
         assert_eq!((history.message(6), history.message(7)), (None, Some(&[2; 4][..])));
@@ -305,8 +305,8 @@ mod tests {
         assert!(!history.push(0, b"") && !history.push(u64::MAX, b"") && !history.push(7, b""));
         assert!(history.push(8, &[3; 18]));
         assert_eq!((history.first(), history.next(), history.forgotten()), (8, 9, 2));
-        history.begin(moldudp64::Session::new("NEXT"));
+        history.begin(moldudp64::MoldSession::new("NEXT"));
         assert_eq!((history.first(), history.next(), history.message(8)), (1, 1, None));
-        assert_eq!(history.over(), Some((moldudp64::Session::new("X").into(), 9)));
+        assert_eq!(history.over(), Some((moldudp64::MoldSession::new("X").into(), 9)));
     }
 }

@@ -24,15 +24,15 @@
 //!
 //! // A packet of one message, as an exchange would send it.
 //! let mut message = [0; itch::encode::LONGEST];
-//! let prefix = itch::encode::Prefix { locate: 13, tracking: 0, ts_ns: 34_200_000_000_000 };
+//! let prefix = itch::encode::PrefixFields { locate: 13, tracking: 0, ts_ns: 34_200_000_000_000 };
 //! let length = itch::encode::OrderDelete { reference: 7 }.encode(prefix, &mut message).expect("it fits");
 //! let mut buffer = [0; 1400];
-//! let mut packet = moldudp64::PacketBuilder::new(&mut buffer, moldudp64::Session::new("DEMO"), 1)?;
+//! let mut packet = moldudp64::PacketBuilder::new(&mut buffer, moldudp64::MoldSession::new("DEMO"), 1)?;
 //! packet.push(&message[..length])?;
 //! let length = packet.finish();
 //!
 //! // And read again, without a copy.
-//! let moldudp64::Packet::Data(data) = moldudp64::parse(&buffer[..length])? else { panic!("it holds a message") };
+//! let moldudp64::MoldPacket::Data(data) = moldudp64::parse(&buffer[..length])? else { panic!("it holds a message") };
 //! for (sequence, bytes) in data.messages() {
 //!     assert_eq!(sequence, 1);
 //!     let itch::Message::OrderDelete(delete) = itch::decode(bytes)? else { panic!("it is a delete") };

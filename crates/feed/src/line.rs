@@ -23,7 +23,7 @@
 //! | from [`Line::RECOVERY`] | fills holes, and nothing else |
 //! | from it after a reset, perhaps with the old numbering | counted as stale and ignored, until the server has shown its numbering |
 //! | sequence 0 | counted as absurd and ignored |
-//! | a jump beyond [`Settings::max_jump`] | ignored until a second packet agrees ([`Jump`]) |
+//! | a jump beyond [`ArbiterSettings::max_jump`] | ignored until a second packet agrees ([`Jump`]) |
 
 mod arbiter;
 mod arrivals;
@@ -36,10 +36,10 @@ mod settings;
 mod statistics;
 
 pub use arbiter::Arbiter;
-pub use settings::{Jump, Restart, Settings, Start};
-pub use statistics::{LARGEST_GAP, LineStatistics, Skew, Statistics};
+pub use settings::{ArbiterSettings, Jump, Restart, Start};
+pub use statistics::{ChannelStatistics, LARGEST_GAP, LineStatistics, Skew};
 
-pub use crate::framing::{Kind, Malformed, Messages, Packet, Session};
+pub use crate::framing::{DatagramKind, MalformedDatagram, Messages, Packet, Session};
 
 use tapeline_nanos::Nanos;
 

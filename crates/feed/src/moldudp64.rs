@@ -13,8 +13,8 @@ pub mod recover;
 mod request;
 pub mod retransmit;
 
-pub use builder::{DEFAULT_PACKET_BYTES, PacketBuilder, Refused, end_of_session, heartbeat};
-pub use packet::{Data, Malformed, Packet, parse};
+pub use builder::{DEFAULT_PACKET_BYTES, PacketBuilder, PacketRefused, end_of_session, heartbeat};
+pub use packet::{Data, MalformedMoldPacket, MoldPacket, parse};
 
 pub use crate::blocks::Messages;
 pub use request::Request;
@@ -35,9 +35,9 @@ pub const MAX_MESSAGES: u16 = 0xFFFE;
 
 /// The name of a session: sequences count within it. Compared as ten raw bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Session(pub [u8; 10]);
+pub struct MoldSession(pub [u8; 10]);
 
-impl Session {
+impl MoldSession {
     /// Creates the name of a session, left-justified and padded with spaces; a longer name is cut.
     #[must_use]
     pub fn new(name: &str) -> Self {
@@ -50,14 +50,14 @@ impl Session {
 }
 
 /// Writes the name without its padding; unprintable bytes appear as `\x00`.
-impl fmt::Display for Session {
+impl fmt::Display for MoldSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0.trim_ascii_end().escape_ascii(), f)
     }
 }
 
 /// Returns the first 20 bytes in the form that packets and requests share.
-fn header(session: Session, sequence: u64, count: u16) -> [u8; HEADER_BYTES] {
+fn header(session: MoldSession, sequence: u64, count: u16) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..10].copy_from_slice(&session.0);
     bytes[10..18].copy_from_slice(&sequence.to_be_bytes());
@@ -66,7 +66,7 @@ fn header(session: Session, sequence: u64, count: u16) -> [u8; HEADER_BYTES] {
 }
 
 /// Returns session, sequence and count of a [`header`].
-fn fields(bytes: &[u8; HEADER_BYTES]) -> (Session, u64, u16) {
+fn fields(bytes: &[u8; HEADER_BYTES]) -> (MoldSession, u64, u16) {
     let [session @ .., s0, s1, s2, s3, s4, s5, s6, s7, c0, c1] = *bytes;
-    (Session(session), u64::from_be_bytes([s0, s1, s2, s3, s4, s5, s6, s7]), u16::from_be_bytes([c0, c1]))
+    (MoldSession(session), u64::from_be_bytes([s0, s1, s2, s3, s4, s5, s6, s7]), u16::from_be_bytes([c0, c1]))
 }

@@ -11,7 +11,7 @@
 use tapeline_omm::Real;
 use tapeline_omm::{FieldListEncoder, Full, fid, rwf::Time};
 
-use crate::draft::{Price, Quote};
+use crate::draft::{DraftQuote, Price};
 
 /// The maximum number of venues.
 pub const MAX_VENUES: usize = 16;
@@ -25,9 +25,9 @@ pub struct Venue(pub u8);
 
 /// The best quote of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Best {
+pub struct BestQuote {
     /// Price and the venue's own size.
-    pub quote: Quote,
+    pub quote: DraftQuote,
     /// The venue of the quote.
     pub venue: Venue,
 }
@@ -51,9 +51,9 @@ pub enum Market {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nbbo {
     /// Best bid.
-    pub bid: Option<Best>,
+    pub bid: Option<BestQuote>,
     /// Best ask.
-    pub ask: Option<Best>,
+    pub ask: Option<BestQuote>,
 }
 
 impl Nbbo {
@@ -87,7 +87,7 @@ impl Nbbo {
     ) -> Result<(), Full> {
         for (price, side) in [(fid::BID, self.bid), (fid::ASK, self.ask)] {
             match side {
-                Some(Best { quote: Quote { price: Price { mantissa, decimals }, .. }, .. }) => {
+                Some(BestQuote { quote: DraftQuote { price: Price { mantissa, decimals }, .. }, .. }) => {
                     fields.real(price, Real::decimal(mantissa, decimals))?;
                 }
                 None => fields.blank(price)?,
@@ -115,7 +115,7 @@ impl Nbbo {
 /// One side of a venue's quote, with the order of its last change.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
-    quote: Option<Quote>,
+    quote: Option<DraftQuote>,
     since: u64,
 }
 
@@ -164,8 +164,8 @@ impl Consolidated {
         &mut self,
         venue: Venue,
         symbol: u32,
-        bid: Option<Quote>,
-        ask: Option<Quote>,
+        bid: Option<DraftQuote>,
+        ask: Option<DraftQuote>,
         trades: bool,
     ) -> Option<Nbbo> {
         let (at, venues) = (symbol as usize, self.current.len());
@@ -238,7 +238,12 @@ fn replace(before: &mut Nbbo, shown: &[Shown], current: &[bool]) -> Option<Nbbo>
 
 /// Replaces the best so far by a venue's side if the rule prefers it. `wanted` is the ordering of a better price compared with a worse one.
 #[inline]
-fn better(best: &mut Option<(Best, u64)>, standing: &Standing, venue: Venue, wanted: std::cmp::Ordering) {
+fn better(
+    best: &mut Option<(BestQuote, u64)>,
+    standing: &Standing,
+    venue: Venue,
+    wanted: std::cmp::Ordering,
+) {
     let Some(quote) = standing.quote else { return };
     let is_better = match best {
         None => true,
@@ -250,7 +255,7 @@ fn better(best: &mut Option<(Best, u64)>, standing: &Standing, venue: Venue, wan
         },
     };
     if is_better {
-        *best = Some((Best { quote, venue }, standing.since));
+        *best = Some((BestQuote { quote, venue }, standing.since));
     }
 }
 
@@ -272,8 +277,8 @@ fn compare(left: Price, right: Price) -> std::cmp::Ordering {
 mod tests {
     use super::*;
 
-    fn quote(cents: i64, size: u64) -> Option<Quote> {
-        Some(Quote { price: Price { mantissa: cents, decimals: 2 }, size })
+    fn quote(cents: i64, size: u64) -> Option<DraftQuote> {
+        Some(DraftQuote { price: Price { mantissa: cents, decimals: 2 }, size })
     }
 
     #[test]
@@ -298,7 +303,7 @@ mod tests {
 
     #[test]
     fn decimals_are_brought_together() {
-        let fine = |mantissa| Some(Quote { price: Price { mantissa, decimals: 4 }, size: 1 });
+        let fine = |mantissa| Some(DraftQuote { price: Price { mantissa, decimals: 4 }, size: 1 });
         let mut all = Consolidated::new(2, 1);
         all.show(Venue(0), 0, quote(1000, 1), None, true).unwrap();
         assert_eq!(all.show(Venue(1), 0, fine(99_999), None, true), None);

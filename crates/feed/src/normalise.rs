@@ -10,7 +10,7 @@ mod itch;
 
 pub use dbn::Dbn;
 pub use iex::Iex;
-pub use itch::{Counters, Itch};
+pub use itch::{Itch, NormaliserCounters};
 
 use tapeline_nanos::Nanos;
 
@@ -41,10 +41,10 @@ pub struct Applied {
 /// The error for a message that could not be decoded. It was counted by reason in its protocol's own counters, and changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message could not be decoded")]
-pub struct Malformed;
+pub struct MalformedMessage;
 
-impl From<crate::itch::Malformed> for Malformed {
-    fn from(_: crate::itch::Malformed) -> Self {
+impl From<crate::itch::MalformedItchMessage> for MalformedMessage {
+    fn from(_: crate::itch::MalformedItchMessage) -> Self {
         Self
     }
 }
@@ -78,7 +78,7 @@ impl Normaliser {
     /// # Errors
     /// As [`apply`](Self::apply).
     #[inline]
-    pub fn apply_expected(&mut self, at: usize, bytes: &[u8]) -> Result<Applied, Malformed> {
+    pub fn apply_expected(&mut self, at: usize, bytes: &[u8]) -> Result<Applied, MalformedMessage> {
         match self {
             Self::Itch(itch) => itch.apply_expected(at, bytes),
             Self::Iex(_) | Self::Dbn(_) => self.apply(bytes),
@@ -88,13 +88,13 @@ impl Normaliser {
     /// Applies one message.
     ///
     /// # Errors
-    /// [`Malformed`]: it was counted, and nothing else has changed.
+    /// [`MalformedMessage`]: it was counted, and nothing else has changed.
     #[inline]
-    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, Malformed> {
+    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, MalformedMessage> {
         match self {
             Self::Itch(itch) => itch.apply_any(bytes),
-            Self::Iex(iex) => iex.apply(bytes).map_err(|_| Malformed),
-            Self::Dbn(dbn) => dbn.apply(bytes).map_err(|_| Malformed),
+            Self::Iex(iex) => iex.apply(bytes).map_err(|_| MalformedMessage),
+            Self::Dbn(dbn) => dbn.apply(bytes).map_err(|_| MalformedMessage),
         }
     }
 
@@ -192,7 +192,7 @@ impl Normaliser {
 
     /// Returns the common data of an instrument's orders; `None` for one without a name, or if the protocol has no orders.
     #[must_use]
-    pub fn order_summary(&self, instrument: Instrument) -> Option<depth::Summary> {
+    pub fn order_summary(&self, instrument: Instrument) -> Option<depth::OrdersSummary> {
         match self {
             Self::Itch(itch) => itch.order_summary(instrument),
             Self::Iex(_) | Self::Dbn(_) => None,

@@ -5,7 +5,7 @@
 //! nothing.
 #![allow(unsafe_code)]
 
-use crate::itch::Record;
+use crate::itch::ItchRecord;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::Permutation;
@@ -52,7 +52,7 @@ mod x86 {
         _mm512_store_si512,
     };
 
-    use super::Record;
+    use super::ItchRecord;
     use crate::itch::{ROWS, Row};
 
     /// Proof that the processor has the instructions.
@@ -105,7 +105,7 @@ mod x86 {
 
         /// Writes the record of one message.
         #[inline]
-        pub(crate) fn record(self, bytes: &[u8], record: &mut Record) {
+        pub(crate) fn record(self, bytes: &[u8], record: &mut ItchRecord) {
             // SAFETY: `self` was made by `detect`, so the processor has every feature that `permute` is compiled for.
             // Test: `both_ways_give_the_same_records` in tests/records.rs.
             unsafe { permute(bytes, record) }
@@ -116,7 +116,7 @@ mod x86 {
         pub(crate) fn fill<'a>(
             self,
             messages: impl Iterator<Item = &'a [u8]>,
-            records: &mut [Record],
+            records: &mut [ItchRecord],
         ) -> usize {
             // SAFETY: as in `record`. Test: `a_batch_is_its_messages_one_by_one` in tests/records.rs.
             unsafe { permute_all(messages, records) }
@@ -125,7 +125,7 @@ mod x86 {
 
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
-    fn permute_all<'a>(mut messages: impl Iterator<Item = &'a [u8]>, records: &mut [Record]) -> usize {
+    fn permute_all<'a>(mut messages: impl Iterator<Item = &'a [u8]>, records: &mut [ItchRecord]) -> usize {
         let mut count = 0;
         for record in records {
             let Some(message) = messages.next() else { break };
@@ -139,9 +139,9 @@ mod x86 {
     /// One load, one permutation, one store, and one byte for the flags.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
-    fn permute(bytes: &[u8], record: &mut Record) {
+    fn permute(bytes: &[u8], record: &mut ItchRecord) {
         let Some(kind) = bytes.first() else {
-            *record = Record::OF_NOTHING;
+            *record = ItchRecord::OF_NOTHING;
             return;
         };
         let kind = usize::from(*kind);
@@ -149,11 +149,11 @@ mod x86 {
         let readable = _bzhi_u64(u64::MAX, bytes.len().min(64) as u32);
         let enough = bytes.len() >= length as usize;
         // A short message sets only its type.
-        const KIND_ONLY: u64 = 1 << std::mem::offset_of!(Record, kind);
+        const KIND_ONLY: u64 = 1 << std::mem::offset_of!(ItchRecord, kind);
         let taken = if enough { taken } else { KIND_ONLY };
         // SAFETY: the load touches only bytes whose bit is set in `readable`, which belong to the message (the processor suppresses faults of the
-        // others). The second load and the store are of 64 bytes at addresses that `Places` and `Record` align to 64. Any bytes are a valid
-        // `Record`, which consists of numbers and arrays of numbers without padding. Test: `a_message_at_the_end_of_its_memory_is_read` in
+        // others). The second load and the store are of 64 bytes at addresses that `Places` and `ItchRecord` align to 64. Any bytes are a valid
+        // `ItchRecord`, which consists of numbers and arrays of numbers without padding. Test: `a_message_at_the_end_of_its_memory_is_read` in
         // tests/records.rs.
         unsafe {
             let message = _mm512_maskz_loadu_epi8(readable, bytes.as_ptr().cast());
@@ -161,8 +161,8 @@ mod x86 {
             let permuted = _mm512_maskz_permutexvar_epi8(taken, places, message);
             _mm512_store_si512(std::ptr::from_mut(record).cast(), permuted);
         }
-        let short = u8::from(!enough) * Record::SHORT;
-        let longer = u8::from(bytes.len() > length as usize) * Record::LONGER;
+        let short = u8::from(!enough) * ItchRecord::SHORT;
+        let longer = u8::from(bytes.len() > length as usize) * ItchRecord::LONGER;
         let known = known as u8;
         record.flags = known | ((short | longer) & 0_u8.wrapping_sub(known));
     }
@@ -170,7 +170,7 @@ mod x86 {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod other {
-    use super::Record;
+    use super::ItchRecord;
 
     /// Uninhabited: this processor does not have the instructions.
     #[derive(Clone, Copy, Debug)]
@@ -181,11 +181,11 @@ mod other {
             None
         }
 
-        pub(crate) fn record(self, _: &[u8], _: &mut Record) {
+        pub(crate) fn record(self, _: &[u8], _: &mut ItchRecord) {
             match self {}
         }
 
-        pub(crate) fn fill<'a>(self, _: impl Iterator<Item = &'a [u8]>, _: &mut [Record]) -> usize {
+        pub(crate) fn fill<'a>(self, _: impl Iterator<Item = &'a [u8]>, _: &mut [ItchRecord]) -> usize {
             match self {}
         }
     }

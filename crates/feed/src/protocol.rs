@@ -104,18 +104,18 @@ impl Protocol {
         match self {
             Self::ItchMoldUdp64 => Filter::Itch(NumberFilter::new(symbols)),
             Self::IexTops | Self::IexDeep => Filter::Iex { symbols, passed_over: 0 },
-            Self::Dbn => Filter::Dbn(dbn::Filter::new(symbols)),
+            Self::Dbn => Filter::Dbn(dbn::DbnFilter::new(symbols)),
         }
     }
 
     /// Returns a new normaliser of the messages. `midnight` is the start of the trading day, for
     /// protocols that count time from it.
     #[must_use]
-    pub fn normaliser(self, books: book::Settings, midnight: Nanos) -> Normaliser {
+    pub fn normaliser(self, books: book::BookSettings, midnight: Nanos) -> Normaliser {
         match self {
             Self::ItchMoldUdp64 => Normaliser::Itch(Itch::new(books, midnight)),
-            Self::IexTops | Self::IexDeep => Normaliser::Iex(Iex::new(iex::Settings::default())),
-            Self::Dbn => Normaliser::Dbn(Box::new(Dbn::new(dbn::Settings::default()))),
+            Self::IexTops | Self::IexDeep => Normaliser::Iex(Iex::new(iex::IexSettings::default())),
+            Self::Dbn => Normaliser::Dbn(Box::new(Dbn::new(dbn::DbnSettings::default()))),
         }
     }
 }

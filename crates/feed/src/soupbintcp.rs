@@ -21,13 +21,13 @@ mod packet;
 mod server;
 mod silence;
 
-pub use client::{Client, ClientEvent, ClientStep, Violation};
+pub use client::{ClientEvent, ClientStep, SoupClient, Violation};
 pub use encode::{
     ACCEPTED_BYTES, CLIENT_HEARTBEAT, END_OF_SESSION, LOGIN_BYTES, LOGOUT, SERVER_HEARTBEAT, accepted,
     debug_header, login, rejected, sequenced_header, unsequenced_header,
 };
 pub use frame::{Frame, LONGEST_PACKET, Split, split};
-pub use login::{Login, Password, Reject, Session, Username};
-pub use packet::{ClientPacket, Malformed, ServerPacket};
-pub use server::{Accounts, Over, Server, ServerState};
+pub use login::{Login, Password, Reject, SoupSession, Username};
+pub use packet::{ClientPacket, MalformedSoupPacket, ServerPacket};
+pub use server::{Accounts, Over, ServerState, SoupServer};
 pub use silence::{HEARTBEAT_NS, LOGIN_NS, SILENCE_NS, Silence};

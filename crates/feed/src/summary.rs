@@ -5,7 +5,7 @@ use tapeline_nanos::Nanos;
 use crate::book::{self, Books};
 use crate::itch::{ByType, Code, Message, MessageType, decode};
 use crate::line::{Session, Sink};
-use crate::normalise::{Counters, Itch};
+use crate::normalise::{Itch, NormaliserCounters};
 
 /// Maximum number of listed sessions and system events; further ones are only counted.
 const MAX_LISTED: usize = 64;
@@ -38,7 +38,7 @@ pub struct Summary {
 impl Summary {
     /// Creates an empty summary.
     #[must_use]
-    pub fn new(settings: book::Settings) -> Self {
+    pub fn new(settings: book::BookSettings) -> Self {
         Self {
             normaliser: Itch::new(settings, Nanos(0)),
             messages: 0,
@@ -93,7 +93,7 @@ impl Summary {
 
     /// Returns the counts by type, malformed and odd messages included.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &NormaliserCounters {
         self.normaliser.counters()
     }
 

@@ -223,7 +223,7 @@ pub enum Filter {
         passed_over: u64,
     },
     /// DBN: by the instrument's number, which the file's metadata names.
-    Dbn(dbn::Filter),
+    Dbn(dbn::DbnFilter),
 }
 
 impl Filter {
@@ -344,9 +344,9 @@ mod tests {
 
     #[test]
     fn itch_is_filtered_by_locate() {
-        use crate::itch::encode::{LONGEST, OrderDelete, Prefix, StockDirectory, SystemEvent, text};
+        use crate::itch::encode::{LONGEST, OrderDelete, PrefixFields, StockDirectory, SystemEvent, text};
         let mut message = [0; LONGEST];
-        let prefix = |locate| Prefix { locate, tracking: 0, ts_ns: 1 };
+        let prefix = |locate| PrefixFields { locate, tracking: 0, ts_ns: 1 };
         let mut filter = Filter::Itch(NumberFilter::new(Symbols::new(["AAPL"]).unwrap()));
         let mut wants = |message: &[u8]| filter.wants(message);
         let directory = |stock: &str| StockDirectory { stock: text(stock), ..StockDirectory::default() };

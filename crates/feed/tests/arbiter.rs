@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use arbitration::Event::{self, Again, End, Gap, Message, Reset};
 use arbitration::{Log, MS, OTHER, Rig, SESSION, content, packet, packet_of};
 use proptest::prelude::*;
-use tapeline_feed::line::{self, Arbiter, Jump, Line, Malformed, Restart, Settings, Sink, Start};
+use tapeline_feed::line::{
+    self, Arbiter, ArbiterSettings, Jump, Line, MalformedDatagram, Restart, Sink, Start,
+};
 use tapeline_feed::moldudp64::{end_of_session, heartbeat};
 use tapeline_nanos::Nanos;
 
@@ -73,7 +75,7 @@ struct Model {
 }
 
 impl Model {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &ArbiterSettings) -> Self {
         Self {
             window: settings.window_messages as u64,
             window_bytes: settings.window_bytes,
@@ -165,13 +167,13 @@ fn merged(lines: [Vec<(u64, Sent)>; 2]) -> Vec<(u64, usize, Sent)> {
     all
 }
 
-fn settings(window: usize, bytes: usize, age_ns: u64) -> Settings {
-    Settings {
+fn settings(window: usize, bytes: usize, age_ns: u64) -> ArbiterSettings {
+    ArbiterSettings {
         window_messages: window,
         window_bytes: bytes,
         window_age_ns: age_ns,
         start: Start::FromOne,
-        ..Settings::default()
+        ..ArbiterSettings::default()
     }
 }
 
@@ -285,7 +287,7 @@ proptest! {
         restart in prop_oneof![Just(Restart::Ignore), Just(Restart::Changed), Just(Restart::Reset)],
         recovery_age_ns in 0..2 * MS,
     ) {
-        let settings = Settings { on_jump, restart, recovery_age_ns, ..settings(32, 64, MS) };
+        let settings = ArbiterSettings { on_jump, restart, recovery_age_ns, ..settings(32, 64, MS) };
         let mut arbiter = Arbiter::new(settings);
         let mut log = Unchecked::default();
         for (line, session, sequence, count, time) in datagrams {
@@ -332,20 +334,20 @@ impl Sink for Unchecked {
 
 #[test]
 fn who_joins_late_starts_with_what_comes_first() {
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     assert_eq!(rig.at(0, Line::A, &packet(100, 102)), [Reset(SESSION), Message(100), Message(101)]);
     assert_eq!(rig.at(1, Line::B, &packet(98, 103)), [Message(102)]);
     let b = rig.arbiter.line(Line::B);
     assert_eq!((b.before_start, b.duplicates, b.first, b.missing()), (2, 2, 1, 0));
 
-    let mut rig = Rig::new(Settings { start: Start::FromOne, ..Settings::default() });
+    let mut rig = Rig::new(ArbiterSettings { start: Start::FromOne, ..ArbiterSettings::default() });
     assert_eq!(rig.at(0, Line::A, &packet(3, 4)), [Reset(SESSION)]);
     assert_eq!(rig.at(30, Line::A, &packet(4, 5)), [Gap(1, 2), Message(3), Message(4)]);
 }
 
 #[test]
 fn a_heartbeat_reveals_the_lost_tail() {
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     assert_eq!(rig.at(1, Line::A, &heartbeat(SESSION, 3)), []);
     assert_eq!(rig.arbiter.next_expiry(), None);
@@ -368,7 +370,7 @@ fn a_heartbeat_reveals_the_lost_tail() {
 
 #[test]
 fn the_end_comes_once_and_after_the_tail() {
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     rig.at(0, Line::B, &packet(1, 3));
     let end = end_of_session(SESSION, 4);
@@ -383,14 +385,14 @@ fn the_end_comes_once_and_after_the_tail() {
     assert_eq!((b.after_end, b.duplicates, b.ends_of_session), (3, 3, 1));
 
     // When every line has ended, nobody can bring the tail any more.
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     rig.at(0, Line::B, &packet(1, 3));
     assert_eq!(rig.at(1, Line::A, &end), []);
     assert_eq!(rig.at(1, Line::B, &end), [Gap(3, 3), End(4)]);
 
     // An end before messages that have come already is none.
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 9));
     assert_eq!(rig.at(1, Line::A, &end), []);
     assert!(!rig.arbiter.is_ended());
@@ -400,7 +402,7 @@ fn the_end_comes_once_and_after_the_tail() {
 
 #[test]
 fn a_new_session_resets_and_the_old_one_does_not_come_back() {
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     assert_eq!(rig.at(1, Line::A, &packet(5, 6)), []);
     // What was held is delivered, and numbering starts again with 1, whatever comes first.
@@ -420,7 +422,7 @@ fn a_new_session_resets_and_the_old_one_does_not_come_back() {
 
 #[test]
 fn sequence_zero_is_ignored() {
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     assert_eq!(rig.at(0, Line::A, &packet(0, 2)), []);
     assert_eq!(rig.at(0, Line::A, &heartbeat(SESSION, 0)), []);
     assert_eq!((rig.arbiter.line(Line::A).absurd, rig.arbiter.session()), (2, None));
@@ -435,7 +437,7 @@ fn an_absurd_jump_has_to_be_confirmed() {
         (Jump::Ignore, [vec![], vec![]]),
     ];
     for (on_jump, wanted) in jumps {
-        let mut rig = Rig::new(Settings { on_jump, ..settings(8, 100, 20 * MS) });
+        let mut rig = Rig::new(ArbiterSettings { on_jump, ..settings(8, 100, 20 * MS) });
         rig.at(0, Line::A, &packet(1, 2));
         assert_eq!(rig.at(1, Line::A, &packet(far, far + 1)), wanted[0], "{on_jump:?}");
         assert_eq!(rig.at(2, Line::A, &packet(far + 3, far + 4)), wanted[1], "{on_jump:?}");
@@ -451,7 +453,7 @@ fn an_absurd_jump_has_to_be_confirmed() {
         assert_eq!((all.gaps, all.missing, all.absurd_gaps, line.missing()), (2, 1, 1, 1), "{far}");
     }
     // A stray packet alone does no harm.
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 2));
     assert_eq!(rig.at(1, Line::B, &packet(far, far + 1)), []);
     assert_eq!(rig.at(2, Line::A, &packet(2, 3)), [Message(2)]);
@@ -460,7 +462,7 @@ fn an_absurd_jump_has_to_be_confirmed() {
 
 #[test]
 fn skew_is_measured_between_lines_and_not_within_one() {
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(10, Line::A, &packet(1, 3));
     rig.at(11, Line::A, &packet(1, 3));
     rig.at(13, Line::B, &packet(1, 2));
@@ -473,7 +475,7 @@ fn skew_is_measured_between_lines_and_not_within_one() {
 
 #[test]
 fn malformed_datagrams_are_counted_by_reason() {
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     let mut log = Log::default();
     let whole = packet(1, 4);
     for length in 0..whole.len() {
@@ -481,7 +483,7 @@ fn malformed_datagrams_are_counted_by_reason() {
     }
     let line = rig.arbiter.line(Line::A);
     assert_eq!(line.datagrams, whole.len() as u64);
-    assert_eq!(line.malformed[Malformed::ShortHeader.index()], 20);
+    assert_eq!(line.malformed[MalformedDatagram::ShortHeader.index()], 20);
     assert_eq!(line.malformed_by_reason().map(|(_, count)| count).sum::<u64>(), line.datagrams);
     assert_eq!((rig.arbiter.session(), log.0.len()), (None, 0));
 }

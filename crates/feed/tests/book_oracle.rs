@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tapeline_feed::book::{Ahead, Books, Settings};
-use tapeline_feed::itch::encode::{self, LONGEST, Prefix, text};
-use tapeline_feed::itch::{Decoder, Locate, Message, OrderRef, Price4, Record, Side, decode};
+use tapeline_feed::book::{Ahead, BookSettings, Books};
+use tapeline_feed::itch::encode::{self, LONGEST, PrefixFields, text};
+use tapeline_feed::itch::{Decoder, ItchRecord, Locate, Message, OrderRef, Price4, Side, decode};
 use tapeline_feed::simulate::{self, Exchange};
 
 /// An order: side, price, shares, and the number of the message it came with.
@@ -109,12 +109,12 @@ impl Oracle {
 }
 
 /// Applies messages in batches to one set of books and one by one to another, and both to the oracle.
-fn run(messages: &[Vec<u8>], symbols: u16, settings: Settings) {
-    let mut batched = Books::new(Settings { queues: true, ..settings });
+fn run(messages: &[Vec<u8>], symbols: u16, settings: BookSettings) {
+    let mut batched = Books::new(BookSettings { queues: true, ..settings });
     let mut single = Books::new(settings);
     let mut oracle = Oracle::default();
     let decoder = Decoder::new();
-    let mut records = [Record::default(); 32];
+    let mut records = [ItchRecord::default(); 32];
     for (number, batch) in messages.chunks(32).enumerate() {
         let count = decoder.fill(batch.iter().map(Vec::as_slice), &mut records);
         let mut changes = Vec::new();
@@ -136,7 +136,7 @@ fn run(messages: &[Vec<u8>], symbols: u16, settings: Settings) {
 #[test]
 fn simulated_days_are_as_the_oracle_has_them() {
     for (seed, symbols, live) in [(1, 3, 2_000), (2, 40, 20_000), (3, 1, 500)] {
-        let mut exchange = Exchange::new(simulate::Settings { seed, symbols, live_orders: live });
+        let mut exchange = Exchange::new(simulate::SimulatedDay { seed, symbols, live_orders: live });
         let mut bytes = [0; LONGEST];
         let messages: Vec<Vec<u8>> = (0..60_000)
             .map(|time| {
@@ -148,7 +148,11 @@ fn simulated_days_are_as_the_oracle_has_them() {
                 bytes[..length].to_vec()
             })
             .collect();
-        run(&messages, symbols, Settings { max_orders: 40_000, reserve_orders: 0, ..Settings::default() });
+        run(
+            &messages,
+            symbols,
+            BookSettings { max_orders: 40_000, reserve_orders: 0, ..BookSettings::default() },
+        );
     }
 }
 
@@ -171,7 +175,7 @@ proptest! {
         let mut messages = Vec::new();
         for (number, (letter, random, step, shares)) in day.into_iter().enumerate() {
             let locate = 1 + (random >> 60) as u16 % 3;
-            let prefix = Prefix { locate, tracking: 0, ts_ns: number as u64 };
+            let prefix = PrefixFields { locate, tracking: 0, ts_ns: number as u64 };
             // The market walks; now and then a price is far away.
             middle = (middle + i64::from(step.clamp(-40, 40)) * 100).clamp(0, i64::from(u32::MAX));
             let away = i64::from(step) * if cents { 100 } else { 1 };
@@ -208,14 +212,14 @@ proptest! {
             };
             messages.push(bytes[..length.unwrap()].to_vec());
         }
-        run(&messages, 3, Settings { max_orders: 5_000, reserve_orders: 0, max_ladders, ..Settings::default() });
+        run(&messages, 3, BookSettings { max_orders: 5_000, reserve_orders: 0, max_ladders, ..BookSettings::default() });
     }
 }
 
 /// A feed that spreads orders as widely as it can takes no more memory than is stated, and is refused beyond.
 #[test]
 fn memory_stays_within_what_is_stated() {
-    let settings = Settings {
+    let settings = BookSettings {
         max_orders: 50_000,
         reserve_orders: 0,
         max_ladders: 64,
@@ -226,7 +230,7 @@ fn memory_stays_within_what_is_stated() {
     let mut bytes = [0; LONGEST];
     let mut most = 0;
     for number in 0..300_000_u64 {
-        let prefix = Prefix { locate: (number % 300) as u16, tracking: 0, ts_ns: number };
+        let prefix = PrefixFields { locate: (number % 300) as u16, tracking: 0, ts_ns: number };
         let price = (number as u32).wrapping_mul(2_654_435_761);
         let reference = if number % 2 == 0 { number * 4 } else { number.wrapping_mul(0x9E37_79B9_7F4A_7C15) };
         let add = encode::AddOrder { reference, side: b'B', shares: 1, stock: text("X"), price };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tapeline_feed::book::{Books, Change, Quote, Settings, Top};
-use tapeline_feed::itch::encode::{self, Prefix, text};
+use tapeline_feed::book::{BookSettings, Books, Change, Quote, Top};
+use tapeline_feed::itch::encode::{self, PrefixFields, text};
 use tapeline_feed::itch::{ByType, Code, Locate, MatchNumber, Price4, Side, decode};
 
 /// A message in terms of the rules: letter, locate, two references, side, shares, price.
@@ -22,7 +22,7 @@ struct Said {
 impl Said {
     fn encode(self, ts_ns: u64) -> Vec<u8> {
         let Self { locate, reference, new_reference, side, shares, price, .. } = self;
-        let prefix = Prefix { locate, tracking: 0, ts_ns };
+        let prefix = PrefixFields { locate, tracking: 0, ts_ns };
         let (stock, match_number) = (text("TEST"), ts_ns);
         let mut bytes = vec![0; encode::LONGEST];
         let length = match self.letter {
@@ -192,7 +192,7 @@ proptest! {
 
     #[test]
     fn random_messages_agree_with_the_model(messages in prop::collection::vec(said(), 1..200), limit in 1_usize..30) {
-        let mut books = Books::new(Settings { max_orders: limit, reserve_orders: 0, ..Settings::default() });
+        let mut books = Books::new(BookSettings { max_orders: limit, reserve_orders: 0, ..BookSettings::default() });
         let mut model = Model { limit, ..Model::default() };
         for (ts_ns, said) in messages.into_iter().enumerate() {
             let before: BTreeMap<u16, Top> = (1..4).map(|locate| (locate, model.top(locate))).collect();
@@ -259,7 +259,7 @@ fn bid(books: &Books) -> Option<(u32, u64)> {
 
 #[test]
 fn an_execution_that_may_not_be_printed_takes_shares_and_counts_no_volume() {
-    let mut books = Books::new(Settings::default());
+    let mut books = Books::new(BookSettings::default());
     assert!(apply(&mut books, SAID).bid);
     let change = apply(&mut books, Said { letter: b'C', side: b'S', shares: 30, price: 9, ..SAID });
     assert_eq!((change.print, change.bid, change.bid_size), (None, false, true));
@@ -273,7 +273,7 @@ fn an_execution_that_may_not_be_printed_takes_shares_and_counts_no_volume() {
 
 #[test]
 fn a_replacement_keeps_side_and_stock() {
-    let mut books = Books::new(Settings::default());
+    let mut books = Books::new(BookSettings::default());
     let _ = apply(&mut books, SAID);
     let change = apply(&mut books, Said { letter: b'U', side: b'S', shares: 50, price: 11, ..SAID });
     assert!(change.bid && change.bid_size && !change.ask);
@@ -283,7 +283,7 @@ fn a_replacement_keeps_side_and_stock() {
     assert!(!change.is_any());
     assert_eq!(books.counters().unknown_reference.of(b'U'), 1);
     // At the limit a replacement still fits, since it takes the old one's place.
-    let mut books = Books::new(Settings { max_orders: 1, reserve_orders: 1, ..Settings::default() });
+    let mut books = Books::new(BookSettings { max_orders: 1, reserve_orders: 1, ..BookSettings::default() });
     let _ = apply(&mut books, SAID);
     let _ = apply(&mut books, Said { letter: b'U', shares: 1, ..SAID });
     assert_eq!((bid(&books), books.counters().refused.total()), (Some((10, 1)), 0));
@@ -293,7 +293,7 @@ fn a_replacement_keeps_side_and_stock() {
 
 #[test]
 fn more_than_is_left_takes_what_is_left() {
-    let mut books = Books::new(Settings::default());
+    let mut books = Books::new(BookSettings::default());
     let _ = apply(&mut books, SAID);
     let change = apply(&mut books, Said { letter: b'E', shares: 101, ..SAID });
     assert_eq!(change.print.unwrap().shares, 100);
@@ -303,7 +303,7 @@ fn more_than_is_left_takes_what_is_left() {
 
 #[test]
 fn a_crossed_book_stays_crossed() {
-    let mut books = Books::new(Settings::default());
+    let mut books = Books::new(BookSettings::default());
     let _ = apply(&mut books, SAID);
     let _ = apply(&mut books, Said { reference: 2, side: b'S', price: 5, ..SAID });
     let top = books.book(Locate(1)).unwrap().top();
@@ -312,8 +312,8 @@ fn a_crossed_book_stays_crossed() {
 
 #[test]
 fn names_come_from_the_directory_or_else_from_the_message() {
-    let prefix = Prefix { locate: 1, tracking: 0, ts_ns: 0 };
-    let mut books = Books::new(Settings::default());
+    let prefix = PrefixFields { locate: 1, tracking: 0, ts_ns: 0 };
+    let mut books = Books::new(BookSettings::default());
     let _ = apply(&mut books, SAID);
     let _ = apply(&mut books, Said { letter: b'X', shares: 1, ..SAID });
     assert_eq!(books.book(Locate(1)).unwrap().symbol().to_string(), "TEST");
@@ -345,7 +345,7 @@ fn names_come_from_the_directory_or_else_from_the_message() {
 
 #[test]
 fn a_broken_trade_is_taken_back_once() {
-    let mut books = Books::new(Settings::default());
+    let mut books = Books::new(BookSettings::default());
     let _ = apply(&mut books, SAID);
     // The match numbers of `encode` are its times.
     for (said, number) in [
@@ -365,7 +365,7 @@ fn a_broken_trade_is_taken_back_once() {
     let mut broken = |match_number| {
         let mut bytes = [0; 19];
         // Another locate: the trade's own counts.
-        let prefix = Prefix { locate: 2, ..Prefix::default() };
+        let prefix = PrefixFields { locate: 2, ..PrefixFields::default() };
         encode::BrokenTrade { match_number }.encode(prefix, &mut bytes).unwrap();
         let change = books.apply(&decode(&bytes).unwrap());
         assert!(change.correction && change.is_any(), "it is named all the same");
@@ -383,11 +383,11 @@ fn a_broken_trade_is_taken_back_once() {
 
 #[test]
 fn an_operational_halt_is_a_halt_here_only_if_it_is_nasdaqs() {
-    let mut books = Books::new(Settings::default());
+    let mut books = Books::new(BookSettings::default());
     let mut halt = |market, action| {
         let mut bytes = [0; 21];
         let halt = encode::OperationalHalt { stock: text("IBM"), market, action };
-        halt.encode(Prefix { locate: 1, ..Prefix::default() }, &mut bytes).unwrap();
+        halt.encode(PrefixFields { locate: 1, ..PrefixFields::default() }, &mut bytes).unwrap();
         let change = books.apply(&decode(&bytes).unwrap());
         (change.status, books.book(Locate(1)).unwrap().is_operationally_halted())
     };

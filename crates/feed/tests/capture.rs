@@ -9,7 +9,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use shared_data::shared;
-use tapeline_feed::capture::{self, Capture, Error, Framing, ItchFile, Recording, Skip};
+use tapeline_feed::capture::{self, Capture, Error, FileFraming, ItchFile, Recording, Skip};
 
 /// What a capture held.
 #[derive(Debug, Default, PartialEq)]
@@ -406,7 +406,7 @@ fn files_of_messages_are_recognised_and_counted() {
         let mut file = messages(capture::open(File::open(&path).unwrap()).unwrap());
         while file.next().unwrap().is_some() {}
         assert_eq!((file.messages(), file.trailing_bytes()), (expected, trailing), "{path:?}");
-        assert_eq!(file.framing(), Framing::Length);
+        assert_eq!(file.framing(), FileFraming::Length);
         assert_eq!(file.bytes_consumed() + trailing, std::fs::metadata(&path).unwrap().len());
         assert!(!file.end_marker());
     }
@@ -422,7 +422,7 @@ fn zero_prefixes_give_the_same_messages_as_lengths() {
     };
     let mut zeros = messages(capture::open(File::open(zeros).unwrap()).unwrap());
     let mut framed = messages(capture::open(File::open(framed).unwrap()).unwrap());
-    assert_eq!(zeros.framing(), Framing::Type);
+    assert_eq!(zeros.framing(), FileFraming::Type);
     loop {
         let (a, b) = (zeros.next().unwrap(), framed.next().unwrap());
         assert_eq!(a, b);

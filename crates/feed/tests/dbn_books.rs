@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tapeline_feed::capture::{self, Recording};
-use tapeline_feed::dbn::{self, Best, Books, Flags, Header, Price, Record, Settings, Symbols, Top};
+use tapeline_feed::dbn::{
+    self, Best, DbnBooks, DbnPrice, DbnRecord, DbnSettings, DbnSymbols, DbnTop, Flags, Header,
+};
 use tapeline_feed::itch::Side;
 
 /// The orders of one instrument, by id.
@@ -45,15 +47,15 @@ impl Replay {
             let level = levels.entry(*price).or_default();
             *level = (level.0 + u64::from(*size), level.1 + 1);
         }
-        let best = |(price, (size, orders)): (i64, (u64, u32))| Best { price: Price(price), size, orders };
+        let best = |(price, (size, orders)): (i64, (u64, u32))| Best { price: DbnPrice(price), size, orders };
         match side {
             b'B' => levels.into_iter().rev().map(best).collect(),
             _ => levels.into_iter().map(best).collect(),
         }
     }
 
-    fn top(&self) -> Top {
-        Top { bid: self.levels(b'B').first().copied(), ask: self.levels(b'A').first().copied() }
+    fn top(&self) -> DbnTop {
+        DbnTop { bid: self.levels(b'B').first().copied(), ask: self.levels(b'A').first().copied() }
     }
 }
 
@@ -62,13 +64,13 @@ fn order_books_of_real_files_are_those_of_a_plain_replay() {
     for file in ["esh4-glbx-mdp3-20231224.mbo", "orderbooks_mbo_2024-05-08"] {
         let Some(bytes) = shared_data::bytes(&format!("data/dbn-cme-opra/{file}.dbn.zst")) else { return };
         let Recording::Records(mut file) = capture::open(&bytes[..]).unwrap() else { panic!("records") };
-        let mut books = Books::new(Settings::default(), Symbols::of(file.metadata().unwrap()));
+        let mut books = DbnBooks::new(DbnSettings::default(), DbnSymbols::of(file.metadata().unwrap()));
         let mut replay = Replay::default();
-        let (mut place, mut shown, mut events) = (None, Top::default(), 0);
+        let (mut place, mut shown, mut events) = (None, DbnTop::default(), 0);
         while let Some(bytes) = file.next().unwrap() {
             let record = dbn::decode(bytes).unwrap();
             let change = books.apply(&Header::of(bytes).unwrap(), &record);
-            let Record::Mbo(mbo) = record else { panic!("orders only") };
+            let DbnRecord::Mbo(mbo) = record else { panic!("orders only") };
             place = change.place;
             replay.apply(mbo.action().0, mbo.side().0, mbo.order_id(), mbo.price().0, mbo.size());
             let book = books.book(place.unwrap()).unwrap();
@@ -105,7 +107,7 @@ fn mbo(instrument: u32, action: u8, side: u8, id: u64, price: i64, size: u32, fl
     record
 }
 
-fn applied(books: &mut Books, bytes: &[u8]) -> dbn::Change {
+fn applied(books: &mut DbnBooks, bytes: &[u8]) -> dbn::DbnChange {
     books.apply(&Header::of(bytes).unwrap(), &dbn::decode(bytes).unwrap())
 }
 
@@ -120,8 +122,8 @@ proptest! {
             0..200,
         ),
     ) {
-        let mut books = Books::new(Settings::default(), Symbols::default());
-        let mut replays: BTreeMap<u32, (Replay, Top)> = BTreeMap::new();
+        let mut books = DbnBooks::new(DbnSettings::default(), DbnSymbols::default());
+        let mut replays: BTreeMap<u32, (Replay, DbnTop)> = BTreeMap::new();
         for (instrument, action, side, id, price, size, last) in steps {
             let flags = if last { Flags::LAST } else { 0 };
             let change = applied(&mut books, &mbo(instrument, action, side, id, price, size, flags));
@@ -146,7 +148,7 @@ proptest! {
 
 #[test]
 fn what_cannot_be_right_is_counted() {
-    let mut books = Books::new(Settings::default(), Symbols::default());
+    let mut books = DbnBooks::new(DbnSettings::default(), DbnSymbols::default());
     for step in [
         mbo(7, b'A', b'B', 1, 10, 5, 0),
         mbo(7, b'A', b'B', 1, 11, 5, 0),
@@ -167,8 +169,8 @@ fn what_cannot_be_right_is_counted() {
 
 #[test]
 fn bounds_hold_and_what_has_no_room_is_counted() {
-    let settings = Settings { max_instruments: 2, max_orders: 3, max_levels: 2 };
-    let mut books = Books::new(settings, Symbols::default());
+    let settings = DbnSettings { max_instruments: 2, max_orders: 3, max_levels: 2 };
+    let mut books = DbnBooks::new(settings, DbnSymbols::default());
     for id in 0..10_u64 {
         let price = i64::try_from(id).unwrap();
         let _ = applied(&mut books, &mbo(1, b'A', b'B', id, price, 1, Flags::LAST));
@@ -179,7 +181,7 @@ fn bounds_hold_and_what_has_no_room_is_counted() {
     assert_eq!(books.live_orders(), 3);
     let _ = applied(&mut books, &mbo(2, b'A', b'B', 2, 1, 1, Flags::LAST));
     assert_eq!((books.live_orders(), books.counters().refused_orders), (3, 9));
-    assert_eq!(applied(&mut books, &mbo(3, b'A', b'B', 1, 1, 1, 0)), dbn::Change::default());
+    assert_eq!(applied(&mut books, &mbo(3, b'A', b'B', 1, 1, 1, 0)), dbn::DbnChange::default());
     assert_eq!(books.counters().refused_instruments, 1);
     // A cleared book gives its room back.
     let _ = applied(&mut books, &mbo(1, b'R', b'N', 0, 0, 0, Flags::LAST));
@@ -188,7 +190,7 @@ fn bounds_hold_and_what_has_no_room_is_counted() {
 
 #[test]
 fn a_top_of_book_record_takes_the_place_of_its_side() {
-    let mut books = Books::new(Settings::default(), Symbols::default());
+    let mut books = DbnBooks::new(DbnSettings::default(), DbnSymbols::default());
     let last = Flags::LAST | Flags::TOP_OF_BOOK;
     for (price, size) in [(10, 5), (9, 4)] {
         let change = applied(&mut books, &mbo(1, b'A', b'B', 0, price, size, last));

@@ -7,7 +7,9 @@ use std::io::{Cursor, Read};
 use dbn::VersionUpgradePolicy;
 use proptest::prelude::*;
 use tapeline_feed::capture::{self, Error, Recording};
-use tapeline_feed::dbn::{self as ours, Books, Damage, Header, MOST_METADATA_BYTES, Settings, Symbols};
+use tapeline_feed::dbn::{
+    self as ours, Damage, DbnBooks, DbnSettings, DbnSymbols, Header, MOST_METADATA_BYTES,
+};
 
 /// The records of a file and how reading ended. Every record is applied to books of small bounds.
 fn read(bytes: impl Read + Send) -> (Vec<Vec<u8>>, Option<Error>) {
@@ -16,8 +18,8 @@ fn read(bytes: impl Read + Send) -> (Vec<Vec<u8>>, Option<Error>) {
         Ok(_) => return (Vec::new(), None),
         Err(error) => return (Vec::new(), Some(error)),
     };
-    let bounds = Settings { max_instruments: 16, max_orders: 64, max_levels: 16 };
-    let mut books = Books::new(bounds, file.metadata().map_or_else(Symbols::default, Symbols::of));
+    let bounds = DbnSettings { max_instruments: 16, max_orders: 64, max_levels: 16 };
+    let mut books = DbnBooks::new(bounds, file.metadata().map_or_else(DbnSymbols::default, DbnSymbols::of));
     let mut records = Vec::new();
     let error = loop {
         match file.next() {
@@ -160,7 +162,7 @@ fn records_of_unknown_kind_are_passed_over() {
     let records = [&order(1)[..], &unknown, &order(2)].concat();
     let (records, error) = read(&file(3, 71, &records)[..]);
     assert!(error.is_none());
-    assert!(matches!(ours::decode(&records[1]), Ok(ours::Record::Unknown(_))));
+    assert!(matches!(ours::decode(&records[1]), Ok(ours::DbnRecord::Unknown(_))));
     assert_eq!(records.len(), 3);
 }
 
@@ -200,7 +202,7 @@ proptest! {
         let mut bytes = start;
         for (words, kind, right, body) in records {
             // Mostly of the right length: most tests should get beyond the first record.
-            let lengths = ours::Kind(kind).lengths().unwrap_or([40; 3]);
+            let lengths = ours::RecordKind(kind).lengths().unwrap_or([40; 3]);
             let length = if right { lengths[2] } else { usize::from(words) * 4 };
             let at = bytes.len();
             bytes.resize(at + length.max(2), 0);

@@ -7,18 +7,18 @@ use std::fs::File;
 
 use serde_json::{Map, Value, json};
 use tapeline_feed::capture::{self, Recording};
-use tapeline_feed::dbn::{self, Header, Settings, Summary, Symbols};
+use tapeline_feed::dbn::{self, DbnSettings, DbnSummary, DbnSymbols, Header};
 use tapeline_feed::itch::Side;
 
 const FOLDERS: [(&str, usize); 2] = [("dbn-databento", 47), ("dbn-cme-opra", 9)];
 
 /// A file's summary and its first two records, all fields by name.
-fn read(path: &std::path::Path) -> (Option<dbn::Metadata>, Summary, Vec<Value>) {
+fn read(path: &std::path::Path) -> (Option<dbn::Metadata>, DbnSummary, Vec<Value>) {
     let Recording::Records(mut file) = capture::open(File::open(path).unwrap()).unwrap() else {
         panic!("{}: taken for something else", path.display());
     };
-    let symbols = file.metadata().map_or_else(Symbols::default, Symbols::of);
-    let mut summary = Summary::new(Settings::default(), symbols);
+    let symbols = file.metadata().map_or_else(DbnSymbols::default, DbnSymbols::of);
+    let mut summary = DbnSummary::new(DbnSettings::default(), symbols);
     let mut first = Vec::new();
     while let Some(bytes) = file.next().unwrap() {
         if first.len() < 2 {
@@ -102,7 +102,7 @@ fn check_metadata(name: &str, found: Option<&dbn::Metadata>, expected: &Value) {
     assert_eq!(expected["mappings"]["intervals"], intervals, "{name}");
 }
 
-fn check_counts(name: &str, found: &Summary, expected: &Value) {
+fn check_counts(name: &str, found: &DbnSummary, expected: &Value) {
     let counts = |counts: Vec<(String, u64)>| json!(counts.into_iter().collect::<BTreeMap<_, _>>());
     let set = |field: &str| expected.get(field).cloned().unwrap_or_else(|| json!({}));
     assert_eq!(expected["records"], found.records(), "{name}");
@@ -142,7 +142,7 @@ fn check_counts(name: &str, found: &Summary, expected: &Value) {
     );
 }
 
-fn check_books(name: &str, found: &Summary, expected: &Value) {
+fn check_books(name: &str, found: &DbnSummary, expected: &Value) {
     for (_, book) in found.books().iter() {
         let number = book.instrument().to_string();
         if let Some(traded) = expected.get("volume_by_instrument") {

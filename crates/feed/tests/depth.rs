@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use shared_data::{bytes, expected};
 use tapeline_feed::Protocol;
-use tapeline_feed::book::{Books, Settings};
+use tapeline_feed::book::{BookSettings, Books};
 use tapeline_feed::depth::{Action, Attribution, Depth, Order};
 use tapeline_feed::draft::Price;
 use tapeline_feed::itch::framing::Frames;
@@ -133,7 +133,7 @@ fn real_orders_add_up_to_the_books() {
         let (Some(expected), Some(file)) = (expected(folder), bytes(&format!("data/{folder}/{file}"))) else {
             return;
         };
-        let (mut books, mut depth) = (Books::new(Settings::default()), Depth::new(1_000_000));
+        let (mut books, mut depth) = (Books::new(BookSettings::default()), Depth::new(1_000_000));
         let (mut changes, mut attributed) = (0, 0);
         for message in Frames::new(&file) {
             let Ok(message) = decode(message) else { continue };

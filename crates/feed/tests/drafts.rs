@@ -1,13 +1,13 @@
 //! From messages to the fields of an update.
 
-use tapeline_feed::book::Settings;
+use tapeline_feed::book::BookSettings;
 use tapeline_feed::draft::{
-    Auction, Broken, Changed, Conditions, Detail, Draft, ImbalanceSide, Price, Quote, Reason, Trade,
-    TradingStatus, Variation,
+    Auction, BrokenTrade, Changed, Conditions, Detail, Draft, DraftQuote, ImbalanceSide, Price, Reason,
+    Trade, TradingStatus, Variation,
 };
 use tapeline_feed::iex;
-use tapeline_feed::itch::encode::{self, Prefix, text};
-use tapeline_feed::itch::{Malformed, Side};
+use tapeline_feed::itch::encode::{self, PrefixFields, text};
+use tapeline_feed::itch::{MalformedItchMessage, Side};
 use tapeline_feed::normalise::{Iex, Instrument, Itch};
 use tapeline_nanos::Nanos;
 use tapeline_omm::rwf::UpdateType;
@@ -24,14 +24,15 @@ struct Rig(Itch);
 macro_rules! apply {
     ($rig:expr, $message:expr) => {{
         let mut bytes = [0; encode::LONGEST];
-        let length = $message.encode(Prefix { locate: 13, tracking: 0, ts_ns: OPENING }, &mut bytes).unwrap();
+        let length =
+            $message.encode(PrefixFields { locate: 13, tracking: 0, ts_ns: OPENING }, &mut bytes).unwrap();
         $rig.0.apply(&bytes[..length]).unwrap().change
     }};
 }
 
 impl Rig {
     fn new() -> Self {
-        Self(Itch::new(Settings::default(), MIDNIGHT))
+        Self(Itch::new(BookSettings::default(), MIDNIGHT))
     }
 }
 
@@ -118,7 +119,7 @@ fn each_change_becomes_its_kind_of_update() {
 #[test]
 fn the_largest_draft_fits_its_stated_size() {
     let price = Price { mantissa: i64::MIN, decimals: 14 };
-    let quote = Some(Quote { price, size: u64::MAX });
+    let quote = Some(DraftQuote { price, size: u64::MAX });
     let draft = Draft {
         update: UpdateType::UNSPECIFIED,
         changed: Changed::ALL,
@@ -151,7 +152,7 @@ fn the_largest_draft_fits_its_stated_size() {
         extensions: Some(u8::MAX),
         at_ns: 86_399_999_999_999,
     };
-    let broken = Broken { id: u64::MAX, traded: Some((price, u64::MAX)), at_ns: 86_399_999_999_999 };
+    let broken = BrokenTrade { id: u64::MAX, traded: Some((price, u64::MAX)), at_ns: 86_399_999_999_999 };
     assert!(!fields(&draft).is_empty());
     for detail in [Detail::Auction(auction), Detail::Broken(broken)] {
         assert!(with_detail(&draft, Some(&detail)).contains("_NS"));
@@ -190,12 +191,12 @@ fn corrections_and_operational_halts_are_updates() {
 #[test]
 fn odd_messages_are_counted_and_change_nothing() {
     let mut rig = Rig::new();
-    assert_eq!(rig.0.apply(&[]), Err(Malformed::Empty));
+    assert_eq!(rig.0.apply(&[]), Err(MalformedItchMessage::Empty));
     assert!(rig.0.apply(b"A too short").is_err());
     let unknown = rig.0.apply(b"zz").unwrap();
     assert_eq!((unknown.letter, unknown.instrument, unknown.change), (b'z', Instrument(0), None));
     let mut longer = [0; 30];
-    encode::OrderDelete { reference: 5 }.encode(Prefix::default(), &mut longer).unwrap();
+    encode::OrderDelete { reference: 5 }.encode(PrefixFields::default(), &mut longer).unwrap();
     assert_eq!(rig.0.apply(&longer).unwrap().change, None);
     assert_eq!(apply!(rig, encode::BrokenTrade { match_number: 3 }), None);
     let counters = rig.0.counters();
@@ -268,7 +269,7 @@ fn of_iex(iex: &mut Iex, message: &[u8]) -> String {
 #[test]
 fn iex_tells_conditions_breaks_and_auctions() {
     const AT: u64 = 1_499_697_155_000_000_007;
-    let mut iex = Iex::new(iex::Settings::default());
+    let mut iex = Iex::new(iex::IexSettings::default());
     let mut out = [0; 80];
     let trade = iex::encode::TradeReport {
         flags: 0x80 | 0x20 | 0x08 | 0x01,

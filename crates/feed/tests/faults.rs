@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use account::script::{Dice, faults};
 use account::{Account, Epoch};
 use tapeline_feed::faults::{Entry, Fault, FaultyLine, Outlet, Script};
-use tapeline_feed::line::{self, Arbiter, Line, Settings, Sink, Start};
-use tapeline_feed::moldudp64::{Packet, PacketBuilder, Session, end_of_session, heartbeat, parse};
+use tapeline_feed::line::{self, Arbiter, ArbiterSettings, Line, Sink, Start};
+use tapeline_feed::moldudp64::{MoldPacket, MoldSession, PacketBuilder, end_of_session, heartbeat, parse};
 use tapeline_nanos::Nanos;
 
-const SESSION: Session = Session(*b"TESTDAY 00");
+const SESSION: MoldSession = MoldSession(*b"TESTDAY 00");
 
 /// Everything that left, and everything that was done.
 #[derive(Default)]
@@ -79,13 +79,13 @@ fn epochs(day: &[(Nanos, Vec<u8>)], script: &Script) -> (Vec<Epoch>, HashMap<Vec
         for datagram in wire.left {
             let packet = parse(&datagram).unwrap();
             let session = packet.session().to_string();
-            let begins = matches!(packet, Packet::Data(data) if data.sequence() == 1);
+            let begins = matches!(packet, MoldPacket::Data(data) if data.sequence() == 1);
             let goes_on = |epoch: &Epoch| epoch.session == session && (!begins || epoch.messages.is_empty());
             if !epochs.last().is_some_and(goes_on) {
                 epochs.push(Epoch::new(session));
             }
             let at = epochs.len() - 1;
-            if let Packet::Data(data) = packet {
+            if let MoldPacket::Data(data) = packet {
                 epochs[at].messages.extend(data.messages().map(|(_, bytes)| bytes.to_vec()));
             }
             // Heartbeats of two numberings can be the same.
@@ -171,13 +171,13 @@ fn bad_day(seed: u64, shown: bool) -> (Account, Script) {
     arrivals.sort_unstable();
 
     let joins = dice.one_in(4);
-    let mut arbiter = Arbiter::new(Settings {
+    let mut arbiter = Arbiter::new(ArbiterSettings {
         window_messages: dice.within(0, 300) as usize,
         window_bytes: dice.within(0, 4_000) as usize,
         window_age_ns: dice.within(0, 20_000_000),
         start: if joins { Start::First } else { Start::FromOne },
         expire_on_packet: dice.one_in(2),
-        ..Settings::default()
+        ..ArbiterSettings::default()
     });
     let mut account = Account::new(epochs);
     account.joins = joins;

@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use shared_data::{bytes, expected};
 use tapeline_feed::book::{self, Book};
-use tapeline_feed::itch::framing::{End, Frames, Framing};
+use tapeline_feed::itch::framing::{FileFraming, Frames, RunEnd};
 use tapeline_feed::itch::{ByType, Code, Message, Side, decode};
-use tapeline_feed::moldudp64::{self, Packet, Request, Session};
+use tapeline_feed::moldudp64::{self, MoldPacket, MoldSession, Request};
 use tapeline_feed::summary::Summary;
 
 /// All messages of a file, added up.
 fn summary_of(file: &[u8]) -> (Summary, Frames<'_>) {
-    let mut summary = Summary::new(book::Settings::default());
+    let mut summary = Summary::new(book::BookSettings::default());
     let mut frames = Frames::new(file);
     for message in frames.by_ref() {
         summary.message(message);
@@ -69,8 +69,8 @@ fn found(file: &[u8], wanted: &Value) -> Value {
     let (summary, frames) = summary_of(file);
     let (first, last) = (summary.first_ns_of_day().unwrap(), summary.last_ns_of_day().unwrap());
     let trailing = match frames.end() {
-        End::Complete => 0,
-        End::Incomplete { bytes } => bytes,
+        RunEnd::Complete => 0,
+        RunEnd::Incomplete { bytes } => bytes,
         other => panic!("{other:?}"),
     };
     let books = summary.books();
@@ -152,9 +152,9 @@ fn the_made_day_in_its_original_framing() {
     flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut original).unwrap();
     let framed = bytes("data/itch50-synthetic-ritch/ritch-framed.itch").unwrap();
     let mut by_type = Frames::new(&original);
-    assert_eq!(by_type.framing(), Framing::Type);
+    assert_eq!(by_type.framing(), FileFraming::Type);
     assert!(by_type.by_ref().eq(Frames::new(&framed)));
-    assert_eq!(by_type.end(), End::Complete);
+    assert_eq!(by_type.end(), RunEnd::Complete);
     assert_eq!(by_type.consumed(), original.len());
 }
 
@@ -206,15 +206,15 @@ fn the_real_packets_of_another_exchange() {
         let mut datagram = file[start..end].to_vec();
         if packet["complete_messages"] != packet["announced_messages"] {
             // The file ends in the middle of its last message: not a packet.
-            assert_eq!(moldudp64::parse(&datagram), Err(moldudp64::Malformed::BlockPastEnd));
+            assert_eq!(moldudp64::parse(&datagram), Err(moldudp64::MalformedMoldPacket::BlockPastEnd));
             let missing = wanted["note"].as_str().unwrap().contains("5 bytes short");
             assert!(missing);
             datagram.resize(datagram.len() + 5, 0);
         }
-        let Packet::Data(data) = moldudp64::parse(&datagram).unwrap() else {
+        let MoldPacket::Data(data) = moldudp64::parse(&datagram).unwrap() else {
             panic!("a packet with messages")
         };
-        assert_eq!(data.session(), Session([0; 10]));
+        assert_eq!(data.session(), MoldSession([0; 10]));
         assert_eq!(json!(data.sequence()), packet["sequence"]);
         assert_eq!(u64::from(data.count()), announced);
         assert_eq!(data.trailing(), 0);
@@ -232,7 +232,7 @@ fn the_real_packets_of_another_exchange() {
 fn the_requests_for_what_both_lines_lost() {
     let Some(wanted) = expected("moldudp64-derived") else { return };
     for wanted in wanted["recovery"]["requests"].as_array().unwrap() {
-        let session = Session::new(wanted["session"].as_str().unwrap());
+        let session = MoldSession::new(wanted["session"].as_str().unwrap());
         let first = wanted["sequence"].as_u64().unwrap();
         let count = wanted["count"].as_u64().unwrap();
         let request = Request::for_gap(session, first, first + count - 1);

@@ -7,7 +7,7 @@ use std::fs::File;
 use serde_json::{Map, Value, json};
 use shared_data::{expected, shared};
 use tapeline_feed::capture::{self, Recording};
-use tapeline_feed::iex::{Book, Counts, Level, Quote, Settings, Stream, Summary, tp};
+use tapeline_feed::iex::{IexBook, IexLevel, IexQuote, IexSettings, IexSummary, MessageCounts, Stream, tp};
 use tapeline_feed::itch::{ByType, Side, Symbol};
 
 /// What becomes of a sender that begins anew under the same session.
@@ -23,8 +23,8 @@ enum Restart {
 
 struct Found {
     stream: Stream,
-    whole: Counts,
-    summary: Summary,
+    whole: MessageCounts,
+    summary: IexSummary,
     duplicates: u64,
 }
 
@@ -33,8 +33,8 @@ fn read(path: &str, restart: Restart) -> Option<Found> {
     let Recording::Datagrams(mut capture) = capture::open(file).unwrap() else { panic!("not a capture") };
     let mut found = Found {
         stream: Stream::default(),
-        whole: Counts::default(),
-        summary: Summary::new(Settings::default()),
+        whole: MessageCounts::default(),
+        summary: IexSummary::new(IexSettings::default()),
         duplicates: 0,
     };
     let mut next = 0;
@@ -67,7 +67,7 @@ fn flags(counts: &[u64; 256]) -> Value {
 }
 
 impl Found {
-    fn book(&self, symbol: &str) -> &Book {
+    fn book(&self, symbol: &str) -> &IexBook {
         let books = self.summary.books();
         books.book(books.find(Symbol::new(symbol)).unwrap()).unwrap()
     }
@@ -98,7 +98,9 @@ impl Found {
             assert_eq!(found, *wanted, "{symbol}");
             // The best as published is that of the levels: every event is complete.
             let first = |side| {
-                book.levels(side).next().map_or(Quote::NONE, |Level { price, size }| Quote { price, size })
+                book.levels(side)
+                    .next()
+                    .map_or(IexQuote::NONE, |IexLevel { price, size }| IexQuote { price, size })
             };
             assert_eq!((book.top().bid, book.top().ask), (first(Side::Bid), first(Side::Ask)));
             assert!(book.is_settled());

@@ -5,31 +5,36 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tapeline_feed::iex::encode::{self, text};
-use tapeline_feed::iex::tp::{self, HEADER_BYTES, Protocol, Refused, SegmentBuilder, Session};
+use tapeline_feed::iex::tp::{
+    self, HEADER_BYTES, IexSession, MessageProtocol, SegmentBuilder, SegmentRefused,
+};
 use tapeline_feed::iex::{
-    Books, Change, Malformed, Message, MessageType, Price, Quote, Settings, Top, decode,
+    IexBooks, IexChange, IexMessage, IexMessageType, IexPrice, IexQuote, IexSettings, IexTop,
+    MalformedIexMessage, decode,
 };
 use tapeline_feed::itch::{Side, Symbol};
 
 /// Bytes that often look like a message: a letter of a type, then anything.
 fn message() -> impl Strategy<Value = Vec<u8>> {
-    let letter =
-        prop_oneof![(0..MessageType::ALL.len()).prop_map(|at| MessageType::ALL[at].letter()), any::<u8>()];
+    let letter = prop_oneof![
+        (0..IexMessageType::ALL.len()).prop_map(|at| IexMessageType::ALL[at].letter()),
+        any::<u8>()
+    ];
     (letter, vec(any::<u8>(), 0..100)).prop_map(|(letter, rest)| [vec![letter], rest].concat())
 }
 
-const SESSION: Session = Session { protocol: Protocol::DEEP_1_0, channel: 1, number: 9 };
+const SESSION: IexSession = IexSession { protocol: MessageProtocol::DEEP_1_0, channel: 1, number: 9 };
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_message_is_known_unknown_or_short(bytes in message()) {
-        let known = MessageType::of(bytes[0]);
-        let mut books = Books::new(Settings::default());
+        let known = IexMessageType::of(bytes[0]);
+        let mut books = IexBooks::new(IexSettings::default());
         match decode(&bytes) {
             Ok(message) => {
-                let length = known.map_or(bytes.len(), MessageType::length);
+                let length = known.map_or(bytes.len(), IexMessageType::length);
                 prop_assert_eq!((message.letter(), message.kind()), (bytes[0], known));
                 prop_assert_eq!(message.bytes(), &bytes[..length]);
                 prop_assert_eq!(message.extra_bytes(&bytes), bytes.len() - length);
@@ -42,7 +47,7 @@ proptest! {
                 prop_assert_eq!(change.instrument.is_some(), books.iter().len() == 1);
                 prop_assert_eq!(change.new, change.instrument.is_some());
             }
-            Err(Malformed::Short { kind, length }) => {
+            Err(MalformedIexMessage::Short { kind, length }) => {
                 prop_assert_eq!((Some(kind), length), (known, bytes.len()));
                 prop_assert!(length < kind.length());
             }
@@ -65,9 +70,9 @@ proptest! {
         for message in &messages {
             let block = 2 + message.len();
             let wanted = if HEADER_BYTES + block > limit {
-                Err(Refused::TooLong)
+                Err(SegmentRefused::TooLong)
             } else if used + block > limit {
-                Err(Refused::Full)
+                Err(SegmentRefused::Full)
             } else {
                 used += block;
                 taken.push(&message[..]);
@@ -110,18 +115,18 @@ proptest! {
                 prop_assert_eq!(segment.messages().len(), usize::from(segment.count()));
                 prop_assert_eq!(segment.is_heartbeat(), count == 0);
             }
-            Err(tp::Malformed::ShortHeader) => prop_assert!(bytes.len() < HEADER_BYTES),
+            Err(tp::MalformedSegment::ShortHeader) => prop_assert!(bytes.len() < HEADER_BYTES),
             Err(reason) => {
                 prop_assert!(bytes.len() >= HEADER_BYTES);
-                prop_assert_eq!(tp::Malformed::ALL[reason.index()].reason(), reason.reason());
+                prop_assert_eq!(tp::MalformedSegment::ALL[reason.index()].reason(), reason.reason());
             }
         }
     }
 
     #[test]
     fn books_are_those_of_a_model(said in vec(said(), 0..600), max_levels in prop::sample::select(vec![6, 12, 50])) {
-        let settings = Settings { max_symbols: 3, max_levels };
-        let mut books = Books::new(settings);
+        let settings = IexSettings { max_symbols: 3, max_levels };
+        let mut books = IexBooks::new(settings);
         let mut model = Model::default();
         for (at, said) in said.into_iter().enumerate() {
             let bytes = said.encode(at as u64);
@@ -212,13 +217,13 @@ struct Model {
 struct Modelled {
     bids: BTreeMap<i64, u32>,
     asks: BTreeMap<i64, u32>,
-    top: Top,
-    before: Top,
+    top: IexTop,
+    before: IexTop,
     volume: (u64, u64, u64),
 }
 
 impl Model {
-    fn apply(&mut self, said: Said, settings: Settings) {
+    fn apply(&mut self, said: Said, settings: IexSettings) {
         let Said { letter, symbol, complete, size, price } = said;
         if !self.symbols.contains_key(&symbol) && self.symbols.len() >= settings.max_symbols {
             self.refused += 1;
@@ -226,7 +231,8 @@ impl Model {
         }
         let at = self.symbols.entry(symbol).or_default();
         at.before = at.top;
-        let quote = |price, size| if size == 0 { Quote::NONE } else { Quote { price: Price(price), size } };
+        let quote =
+            |price, size| if size == 0 { IexQuote::NONE } else { IexQuote { price: IexPrice(price), size } };
         match letter {
             b'8' | b'5' => {
                 let levels = if letter == b'8' { &mut at.bids } else { &mut at.asks };
@@ -244,9 +250,10 @@ impl Model {
                     };
                 }
                 if complete {
-                    let best = |best: Option<(&i64, &u32)>| best.map_or(Quote::NONE, |(p, s)| quote(*p, *s));
+                    let best =
+                        |best: Option<(&i64, &u32)>| best.map_or(IexQuote::NONE, |(p, s)| quote(*p, *s));
                     at.top =
-                        Top { bid: best(at.bids.last_key_value()), ask: best(at.asks.first_key_value()) };
+                        IexTop { bid: best(at.bids.last_key_value()), ask: best(at.asks.first_key_value()) };
                 }
             }
             b'T' => (at.volume.0, at.volume.1) = (at.volume.0 + u64::from(size), at.volume.1 + 1),
@@ -255,19 +262,19 @@ impl Model {
                 at.volume.1 = at.volume.1.saturating_sub(1);
                 at.volume.2 += 1;
             }
-            _ => at.top = Top { bid: quote(price, size), ask: quote(price + 1, 7) },
+            _ => at.top = IexTop { bid: quote(price, size), ask: quote(price + 1, 7) },
         }
     }
 }
 
 /// Applies a message that was encoded into `bytes`.
-fn apply(books: &mut Books, bytes: &[u8], length: Option<usize>) -> Change {
+fn apply(books: &mut IexBooks, bytes: &[u8], length: Option<usize>) -> IexChange {
     books.apply(&decode(&bytes[..length.unwrap()]).unwrap())
 }
 
 #[test]
 fn no_top_is_told_within_an_event() {
-    let mut books = Books::new(Settings::default());
+    let mut books = IexBooks::new(IexSettings::default());
     let (symbol, mut bytes) = (text("ZIEXT"), [0; 40]);
     let mut buy = |flags, size, price| {
         let length = encode::BuyLevel { flags, symbol, size, price }.encode(1, &mut bytes);
@@ -278,11 +285,11 @@ fn no_top_is_told_within_an_event() {
     // The level goes, and a worse one takes its place: nobody is told of the time between.
     let (change, book) = buy(0, 0, 10);
     assert!(!change.is_any() && !book.is_settled());
-    assert_eq!(book.top().bid, Quote { price: Price(10), size: 100 });
+    assert_eq!(book.top().bid, IexQuote { price: IexPrice(10), size: 100 });
     assert_eq!(book.levels(Side::Bid).len(), 0);
     let (change, book) = buy(1, 100, 9);
     assert!(change.bid && !change.bid_size && book.is_settled());
-    assert_eq!(book.top().bid, Quote { price: Price(9), size: 100 });
+    assert_eq!(book.top().bid, IexQuote { price: IexPrice(9), size: 100 });
     // Other bits of the flags say nothing of the event.
     let (change, _) = buy(0xFE, 50, 9);
     assert!(!change.is_any());
@@ -290,7 +297,7 @@ fn no_top_is_told_within_an_event() {
 
 #[test]
 fn what_is_said_of_a_security_is_kept() {
-    let mut books = Books::new(Settings::default());
+    let mut books = IexBooks::new(IexSettings::default());
     let (symbol, mut bytes) = (text("IPO"), [0; 80]);
     let status = |status, reason| encode::TradingStatus { status, symbol, reason: text(reason) };
     let length = status(b'H', "T1").encode(1, &mut bytes);
@@ -336,35 +343,35 @@ fn what_is_said_of_a_security_is_kept() {
     assert_eq!((listing.trading.0, listing.reason.as_str()), (b'H', "T2"));
     assert!(listing.is_halted_operationally());
     assert_eq!((listing.short_sale, listing.short_sale_detail.0), (Some(true), b'A'));
-    assert_eq!((listing.official_open, listing.official_close), (Some(Price(10)), Some(Price(20))));
+    assert_eq!((listing.official_open, listing.official_close), (Some(IexPrice(10)), Some(IexPrice(20))));
     assert_eq!((listing.event.0, listing.retail.0), (b'O', b'C'));
     let directory = listing.directory.unwrap();
-    assert_eq!((directory.flags, directory.previous_close, directory.luld_tier), (0x80, Price(-5), 2));
+    assert_eq!((directory.flags, directory.previous_close, directory.luld_tier), (0x80, IexPrice(-5), 2));
     let auction = listing.auction.unwrap();
-    assert_eq!((auction.kind.0, auction.side.0, auction.collars), (b'I', b'S', (Price(9), Price(10))));
+    assert_eq!((auction.kind.0, auction.side.0, auction.collars), (b'I', b'S', (IexPrice(9), IexPrice(10))));
     assert_eq!((auction.paired, auction.imbalance, auction.scheduled_s), (1, 4, 6));
     assert_eq!(books.iter().len(), 1);
 }
 
 #[test]
 fn a_symbol_of_nothing_has_no_book() {
-    let mut books = Books::new(Settings::default());
+    let mut books = IexBooks::new(IexSettings::default());
     let mut bytes = [0; 40];
     for symbol in [[0; 8], [b' '; 8]] {
         let length =
             encode::TradeReport { flags: 0, symbol, size: 1, price: 1, trade: 1 }.encode(1, &mut bytes);
-        assert_eq!(apply(&mut books, &bytes, length), Change::default());
+        assert_eq!(apply(&mut books, &bytes, length), IexChange::default());
     }
     assert_eq!((books.counters().unnamed, books.iter().len()), (2, 0));
 }
 
 #[test]
 fn an_unknown_type_and_a_longer_message_are_no_errors() {
-    assert_eq!(decode(b"z12"), Ok(Message::Unknown(b"z12")));
-    assert_eq!(decode(b""), Err(Malformed::Empty));
+    assert_eq!(decode(b"z12"), Ok(IexMessage::Unknown(b"z12")));
+    assert_eq!(decode(b""), Err(MalformedIexMessage::Empty));
     let mut event = [0_u8; 20];
     (event[0], event[1]) = (b'S', b'?');
-    let Ok(Message::SystemEvent(view)) = decode(&event) else { panic!("it is a system event") };
+    let Ok(IexMessage::SystemEvent(view)) = decode(&event) else { panic!("it is a system event") };
     assert_eq!((view.event().0, view.bytes().len()), (b'?', 10));
     assert_eq!(
         decode(&event[..9]).unwrap_err().to_string(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shared_data::{bytes, expected};
 use tapeline_feed::capture::{self, Recording};
-use tapeline_feed::line::{Arbiter, Line, Session, Settings, Sink, Start};
+use tapeline_feed::line::{Arbiter, ArbiterSettings, Line, Session, Sink, Start};
 use tapeline_feed::summary::Summary;
 use tapeline_feed::{Protocol, book};
 use tapeline_nanos::Nanos;
@@ -67,9 +67,13 @@ impl Sink for Joined {
 fn run(mut datagrams: Vec<Datagram>, wanted: &Value) -> (Joined, Arbiter, Value) {
     datagrams.sort_by_key(|datagram| datagram.time);
     // The recorded lines are quiet before the market opens: seconds pass between neighbours that were swapped.
-    let settings = Settings { start: Start::FromOne, window_age_ns: 60_000_000_000, ..Settings::default() };
+    let settings = ArbiterSettings {
+        start: Start::FromOne,
+        window_age_ns: 60_000_000_000,
+        ..ArbiterSettings::default()
+    };
     let mut arbiter = Arbiter::new(settings);
-    let summary = Summary::new(book::Settings::default());
+    let summary = Summary::new(book::BookSettings::default());
     let mut joined = Joined { summary, file: Vec::new(), next: 1 };
     for datagram in &datagrams {
         arbiter.datagram(datagram.line, &datagram.payload, datagram.time, &mut joined).unwrap();
@@ -186,10 +190,10 @@ fn a_sender_that_starts_again_under_one_session_loses_nothing() {
         panic!("a capture of packets")
     };
     let protocol = Protocol::IexDeep;
-    let mut arbiter = Arbiter::new(Settings {
+    let mut arbiter = Arbiter::new(ArbiterSettings {
         framing: protocol.framing().unwrap(),
         restart: protocol.restart(),
-        ..Settings::default()
+        ..ArbiterSettings::default()
     });
     let mut epochs = Epochs::default();
     while let Some(datagram) = capture.next().unwrap() {

@@ -2,11 +2,11 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tapeline_feed::itch::framing::{End, Frames, Framing};
-use tapeline_feed::itch::{self, Kind, Message, MessageType};
+use tapeline_feed::itch::framing::{FileFraming, Frames, RunEnd};
+use tapeline_feed::itch::{self, Message, MessageKind, MessageType};
 use tapeline_feed::line;
 use tapeline_feed::moldudp64::{
-    self, HEADER_BYTES, Malformed, Packet, PacketBuilder, Refused, Request, Session,
+    self, HEADER_BYTES, MalformedMoldPacket, MoldPacket, MoldSession, PacketBuilder, PacketRefused, Request,
 };
 
 /// Bytes that often look like a message: a letter of a type, then anything.
@@ -24,7 +24,7 @@ proptest! {
         let known = MessageType::of(bytes[0]);
         match itch::decode(&bytes) {
             Ok(message) => {
-                prop_assert_eq!(message.kind(), Kind::from(bytes[0]));
+                prop_assert_eq!(message.kind(), MessageKind::from(bytes[0]));
                 let length = known.map_or(bytes.len(), MessageType::length);
                 prop_assert_eq!(message.bytes(), &bytes[..length]);
                 prop_assert_eq!(message.extra_bytes(&bytes), bytes.len() - length);
@@ -38,7 +38,7 @@ proptest! {
                 let text = format!("{message:?}");
                 prop_assert!(!text.is_empty());
             }
-            Err(itch::Malformed::Short { kind, length }) => {
+            Err(itch::MalformedItchMessage::Short { kind, length }) => {
                 prop_assert_eq!(Some(kind), known);
                 prop_assert_eq!(length, bytes.len());
                 prop_assert!(length < kind.length());
@@ -49,14 +49,14 @@ proptest! {
 
     #[test]
     fn frames_take_every_byte_once(bytes in vec(0_u8..6, 0..300), by_type in any::<bool>()) {
-        let framing = if by_type { Framing::Type } else { Framing::Length };
+        let framing = if by_type { FileFraming::Type } else { FileFraming::Length };
         let mut frames = Frames::with(&bytes, framing);
         let taken: usize = frames.by_ref().map(|message| 2 + message.len()).sum();
         let left = match frames.end() {
-            End::Complete => 0,
-            End::Session { after } => 2 + after,
-            End::Incomplete { bytes } | End::Lost { bytes } => bytes,
-            End::NotYet => panic!("it has ended"),
+            RunEnd::Complete => 0,
+            RunEnd::Session { after } => 2 + after,
+            RunEnd::Incomplete { bytes } | RunEnd::Lost { bytes } => bytes,
+            RunEnd::NotYet => panic!("it has ended"),
         };
         prop_assert_eq!(taken + left, bytes.len());
         prop_assert_eq!(frames.consumed() + frames.rest().len(), bytes.len());
@@ -74,20 +74,20 @@ proptest! {
         }
         let bytes = if head.len() < HEADER_BYTES { head } else { [head, rest].concat() };
         match moldudp64::parse(&bytes) {
-            Ok(packet @ (Packet::Heartbeat { .. } | Packet::EndOfSession { .. })) => {
+            Ok(packet @ (MoldPacket::Heartbeat { .. } | MoldPacket::EndOfSession { .. })) => {
                 prop_assert_eq!(packet.trailing(), bytes.len() - HEADER_BYTES);
             }
-            Ok(Packet::Data(data)) => {
+            Ok(MoldPacket::Data(data)) => {
                 let blocks: usize = data.messages().map(|(_, message)| 2 + message.len()).sum();
                 prop_assert_eq!(HEADER_BYTES + blocks + data.trailing(), bytes.len());
                 prop_assert!(data.messages().map(|(sequence, _)| sequence).eq(data.sequence()..data.end()));
                 prop_assert_eq!(data.messages().len(), usize::from(data.count()));
             }
-            Err(Malformed::ShortHeader) => prop_assert!(bytes.len() < HEADER_BYTES),
+            Err(MalformedMoldPacket::ShortHeader) => prop_assert!(bytes.len() < HEADER_BYTES),
             Err(malformed) => {
                 prop_assert!(bytes.len() >= HEADER_BYTES);
-                let reason = line::Malformed::from(malformed);
-                prop_assert_eq!(line::Malformed::ALL[reason.index()], reason);
+                let reason = line::MalformedDatagram::from(malformed);
+                prop_assert_eq!(line::MalformedDatagram::ALL[reason.index()], reason);
             }
         }
         prop_assert_eq!(Request::decode(&bytes).is_ok(), bytes.len() >= HEADER_BYTES);
@@ -100,7 +100,7 @@ proptest! {
         limit in HEADER_BYTES..400,
         extra in 0_usize..5,
     ) {
-        let session = Session::new("ROUNDTRIP");
+        let session = MoldSession::new("ROUNDTRIP");
         let mut buffer = [0xEE; 410];
         let mut packet = PacketBuilder::with_limit(&mut buffer, session, first, limit).unwrap();
         let mut taken = Vec::new();
@@ -108,9 +108,9 @@ proptest! {
         for message in &messages {
             let block = 2 + message.len();
             let wanted = if HEADER_BYTES + block > limit {
-                Err(Refused::TooLong)
+                Err(PacketRefused::TooLong)
             } else if used + block > limit {
-                Err(Refused::Full)
+                Err(PacketRefused::Full)
             } else {
                 used += block;
                 taken.push(&message[..]);
@@ -122,13 +122,13 @@ proptest! {
         let length = packet.finish();
         prop_assert_eq!(length, used);
         match moldudp64::parse(&buffer[..length + extra]).unwrap() {
-            Packet::Data(data) => {
+            MoldPacket::Data(data) => {
                 prop_assert_eq!((data.session(), data.sequence(), data.trailing()), (session, first, extra));
                 prop_assert!(data.messages().map(|(_, message)| message).eq(taken.iter().copied()));
             }
             other => {
                 prop_assert!(taken.is_empty());
-                prop_assert_eq!(other, Packet::Heartbeat { session, next: first, trailing: extra });
+                prop_assert_eq!(other, MoldPacket::Heartbeat { session, next: first, trailing: extra });
             }
         }
         // Cut anywhere, it is no packet any more.
@@ -149,35 +149,35 @@ fn each_reason_has_its_datagram() {
     };
     let mut far = packet(2, &[0, 0, 0, 0]);
     far[10..18].copy_from_slice(&(u64::MAX - 1).to_be_bytes());
-    let cases: [(&[u8], Malformed, &str); 6] = [
-        (&[], Malformed::ShortHeader, "short-header"),
-        (&packet(0, &[])[..19], Malformed::ShortHeader, "short-header"),
-        (&packet(1, &[]), Malformed::MissingLength, "missing-length"),
-        (&packet(2, &[0, 1, b'x', 0]), Malformed::MissingLength, "missing-length"),
-        (&packet(1, &[0, 2, b'x']), Malformed::BlockPastEnd, "block-past-end"),
-        (&far, Malformed::SequenceOverflow, "sequence-overflow"),
+    let cases: [(&[u8], MalformedMoldPacket, &str); 6] = [
+        (&[], MalformedMoldPacket::ShortHeader, "short-header"),
+        (&packet(0, &[])[..19], MalformedMoldPacket::ShortHeader, "short-header"),
+        (&packet(1, &[]), MalformedMoldPacket::MissingLength, "missing-length"),
+        (&packet(2, &[0, 1, b'x', 0]), MalformedMoldPacket::MissingLength, "missing-length"),
+        (&packet(1, &[0, 2, b'x']), MalformedMoldPacket::BlockPastEnd, "block-past-end"),
+        (&far, MalformedMoldPacket::SequenceOverflow, "sequence-overflow"),
     ];
     for (bytes, reason, label) in cases {
         assert_eq!(moldudp64::parse(bytes), Err(reason));
-        assert_eq!(line::Malformed::from(reason).reason(), label);
+        assert_eq!(line::MalformedDatagram::from(reason).reason(), label);
     }
     assert_eq!(moldudp64::parse(&packet(2, &[0, 0, 0, 0])).unwrap().trailing(), 0);
 }
 
 #[test]
 fn the_special_counts_are_no_messages() {
-    let session = Session::new("S");
+    let session = MoldSession::new("S");
     let heartbeat = moldudp64::heartbeat(session, 9);
-    assert_eq!(moldudp64::parse(&heartbeat), Ok(Packet::Heartbeat { session, next: 9, trailing: 0 }));
+    assert_eq!(moldudp64::parse(&heartbeat), Ok(MoldPacket::Heartbeat { session, next: 9, trailing: 0 }));
     let end = moldudp64::end_of_session(session, 9);
-    assert_eq!(moldudp64::parse(&end), Ok(Packet::EndOfSession { session, next: 9, trailing: 0 }));
+    assert_eq!(moldudp64::parse(&end), Ok(MoldPacket::EndOfSession { session, next: 9, trailing: 0 }));
     assert_eq!(session.to_string(), "S");
-    assert_eq!(Session([0; 10]).to_string(), "\\x00".repeat(10));
+    assert_eq!(MoldSession([0; 10]).to_string(), "\\x00".repeat(10));
 }
 
 #[test]
 fn a_request_names_as_much_of_a_gap_as_it_can() {
-    let session = Session::new("S");
+    let session = MoldSession::new("S");
     let request = Request::for_gap(session, 5, 5 + 0xFFFE);
     assert_eq!((request.sequence, request.count), (5, 0xFFFE));
     assert_eq!(Request::for_gap(session, 5, 5).count, 1);
@@ -190,7 +190,7 @@ fn a_request_names_as_much_of_a_gap_as_it_can() {
 fn an_unknown_type_and_a_longer_message_are_no_errors() {
     let Ok(Message::Unknown(unknown)) = itch::decode(b"z12") else { panic!("z is no type") };
     assert_eq!((unknown.letter(), unknown.bytes()), (b'z', &b"z12"[..]));
-    assert_eq!(itch::decode(b""), Err(itch::Malformed::Empty));
+    assert_eq!(itch::decode(b""), Err(itch::MalformedItchMessage::Empty));
     let mut event = [0_u8; 20];
     event[0] = b'S';
     event[11] = b'?';

@@ -3,8 +3,8 @@ use std::cmp::Reverse;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tapeline_feed::draft::{Price, Quote};
-use tapeline_feed::nbbo::{Best, Consolidated, Market, Nbbo, Venue};
+use tapeline_feed::draft::{DraftQuote, Price};
+use tapeline_feed::nbbo::{BestQuote, Consolidated, Market, Nbbo, Venue};
 use tapeline_omm::{Dictionary, FieldList, FieldListEncoder};
 
 const VENUES: u8 = 4;
@@ -12,18 +12,20 @@ const SYMBOLS: u32 = 3;
 
 #[derive(Clone, Debug)]
 enum Event {
-    Show { venue: u8, symbol: u32, bid: Option<Quote>, ask: Option<Quote>, trades: bool },
+    Show { venue: u8, symbol: u32, bid: Option<DraftQuote>, ask: Option<DraftQuote>, trades: bool },
     Current { venue: u8, is_current: bool },
     Clear { venue: u8 },
 }
 
 /// Few prices and sizes, so that they meet often; each price in one of two forms.
-fn quote() -> impl Strategy<Value = Option<Quote>> {
+fn quote() -> impl Strategy<Value = Option<DraftQuote>> {
     prop::option::weighted(
         0.8,
-        (0_i64..6, 1_u64..4, prop::sample::select(vec![2_u8, 4])).prop_map(|(cents, size, decimals)| Quote {
-            price: Price { mantissa: (1_000 + cents) * if decimals == 4 { 100 } else { 1 }, decimals },
-            size,
+        (0_i64..6, 1_u64..4, prop::sample::select(vec![2_u8, 4])).prop_map(|(cents, size, decimals)| {
+            DraftQuote {
+                price: Price { mantissa: (1_000 + cents) * if decimals == 4 { 100 } else { 1 }, decimals },
+                size,
+            }
         }),
     )
 }
@@ -40,7 +42,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 /// What a venue's side shows after `history`, and at which event it came to show it.
-fn standing(history: &[Event], venue: u8, symbol: u32, is_bid: bool) -> Option<(Quote, usize)> {
+fn standing(history: &[Event], venue: u8, symbol: u32, is_bid: bool) -> Option<(DraftQuote, usize)> {
     let mut now = (None, 0);
     for (at, event) in history.iter().enumerate() {
         let next =
@@ -83,7 +85,7 @@ fn oracle(history: &[Event], symbol: u32) -> Nbbo {
                 let price = quote.price.mantissa * 10_i64.pow(u32::from(4 - quote.price.decimals));
                 (if is_bid { price } else { -price }, quote.size, Reverse(*since), Reverse(*venue))
             })
-            .map(|(quote, _, venue)| Best { quote, venue })
+            .map(|(quote, _, venue)| BestQuote { quote, venue })
     };
     Nbbo { bid: best(true), ask: best(false) }
 }
@@ -119,10 +121,10 @@ proptest! {
 
 #[test]
 fn the_fields_name_venues_and_state() {
-    let quote = |cents, size| Quote { price: Price { mantissa: cents, decimals: 2 }, size };
+    let quote = |cents, size| DraftQuote { price: Price { mantissa: cents, decimals: 2 }, size };
     let best = Nbbo {
-        bid: Some(Best { quote: quote(1_000, 300), venue: Venue(0) }),
-        ask: Some(Best { quote: quote(1_000, u64::MAX), venue: Venue(1) }),
+        bid: Some(BestQuote { quote: quote(1_000, 300), venue: Venue(0) }),
+        ask: Some(BestQuote { quote: quote(1_000, u64::MAX), venue: Venue(1) }),
     };
     let encoded = |best: &Nbbo| {
         let mut out = [0; Nbbo::MAX_BYTES];

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tapeline_feed::itch::encode::LONGEST;
-use tapeline_feed::itch::{Decoder, Malformed, Message, MessageType, Record, decode};
-use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_feed::itch::{Decoder, ItchRecord, MalformedItchMessage, Message, MessageType, decode};
+use tapeline_feed::simulate::{Exchange, SimulatedDay};
 
 /// The quickest decoder, where it is another than the portable one.
 fn permuting() -> Option<Decoder> {
@@ -15,7 +15,7 @@ fn permuting() -> Option<Decoder> {
 }
 
 /// What the view of a message says, where a record must say it too.
-fn agrees(record: &Record, message: &Message<'_>) -> bool {
+fn agrees(record: &ItchRecord, message: &Message<'_>) -> bool {
     let prefix = message.prefix().unwrap();
     let symbol = message.stock().is_none_or(|stock| stock.0 == record.stock);
     let fields = match *message {
@@ -123,21 +123,21 @@ proptest! {
             }
             Ok(message) => {
                 prop_assert!(record.is_whole() && agrees(&record, &message), "{message:?} {record:?}");
-                prop_assert_eq!(record.flags & Record::LONGER != 0, message.extra_bytes(&bytes) > 0);
+                prop_assert_eq!(record.flags & ItchRecord::LONGER != 0, message.extra_bytes(&bytes) > 0);
                 prop_assert_eq!(record.check(bytes.len()), Ok(()));
             }
             Err(malformed) => {
                 prop_assert!(!record.is_whole());
                 prop_assert_eq!(record.check(bytes.len()), Err(malformed));
-                let Record { kind, flags, .. } = record;
-                prop_assert_eq!(record, Record { kind, flags, ..Decoder::portable().record(&[]) });
+                let ItchRecord { kind, flags, .. } = record;
+                prop_assert_eq!(record, ItchRecord { kind, flags, ..Decoder::portable().record(&[]) });
             }
         }
     }
 
     #[test]
     fn a_batch_is_its_messages_one_by_one(seed in any::<u64>(), room in 0_usize..40, cut in 0_usize..20) {
-        let mut exchange = Exchange::new(Settings { seed, symbols: 5, live_orders: 500 });
+        let mut exchange = Exchange::new(SimulatedDay { seed, symbols: 5, live_orders: 500 });
         let mut bytes = [0; LONGEST];
         let messages: Vec<Vec<u8>> = (0..37)
             .map(|k| {
@@ -146,7 +146,7 @@ proptest! {
             })
             .collect();
         for decoder in [Decoder::portable(), Decoder::new()] {
-            let mut records = vec![Record::default(); room];
+            let mut records = vec![ItchRecord::default(); room];
             let mut rest = messages.iter().map(Vec::as_slice);
             let count = decoder.fill(&mut rest, &mut records);
             prop_assert_eq!(count, room.min(37));
@@ -169,7 +169,7 @@ fn a_message_at_the_end_of_its_memory_is_read() {
         memory[at] = kind.letter();
         let record = Decoder::new().record(&memory[at..]);
         assert_eq!(record, Decoder::portable().record(&memory[at..]));
-        assert!(record.is_whole() && record.flags & Record::LONGER == 0, "{kind}");
+        assert!(record.is_whole() && record.flags & ItchRecord::LONGER == 0, "{kind}");
     }
-    assert_eq!(Decoder::new().record(&[]).check(0), Err(Malformed::Empty));
+    assert_eq!(Decoder::new().record(&[]).check(0), Err(MalformedItchMessage::Empty));
 }

@@ -12,10 +12,11 @@ use sha2::{Digest, Sha256};
 use tapeline_feed::capture::{self, Recording};
 use tapeline_feed::history::{History, Limits};
 use tapeline_feed::line::{self, Arbiter, Line, Sink};
-use tapeline_feed::moldudp64::recover::{Ask, Client, PIECE, Rejected, Settings};
-use tapeline_feed::moldudp64::retransmit::{self, LONGEST_ANSWER, Server, Unanswered};
+use tapeline_feed::moldudp64::recover::{Ask, ClientSettings, PIECE, Rejected, RetransmissionClient};
+use tapeline_feed::moldudp64::retransmit::{self, LONGEST_ANSWER, RetransmissionServer, Unanswered};
 use tapeline_feed::moldudp64::{
-    self, END_OF_SESSION, HEADER_BYTES, Packet, PacketBuilder, Request, Session, end_of_session, heartbeat,
+    self, END_OF_SESSION, HEADER_BYTES, MoldPacket, MoldSession, PacketBuilder, Request, end_of_session,
+    heartbeat,
 };
 use tapeline_nanos::Nanos;
 
@@ -23,8 +24,8 @@ const MS: u64 = 1_000_000;
 const START: Nanos = Nanos(1_700_000_000_000_000_000);
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-fn session() -> Session {
-    Session::new("DAY1")
+fn session() -> MoldSession {
+    MoldSession::new("DAY1")
 }
 
 /// A history of `messages` messages, each of which says its sequence.
@@ -60,10 +61,10 @@ fn fill(missing: &mut BTreeSet<u64>, data: moldudp64::Data<'_>) {
 #[test]
 fn the_requests_for_the_holes_of_the_real_lines_are_these_bytes() {
     let Some(expected) = shared_data::expected("moldudp64-derived/expected.json") else { return };
-    let mut client = Client::new(Settings::default());
+    let mut client = RetransmissionClient::new(ClientSettings::default());
     let holes = expected["A_and_B_arbitrated_without_recovery"]["missing_ranges"].as_array().unwrap();
     let holes = holes.iter().map(|hole| hole[0].as_u64().unwrap()..=hole[1].as_u64().unwrap());
-    client.update(Session::new("AAPL200130"), holes, START);
+    client.update(MoldSession::new("AAPL200130"), holes, START);
     let requests: Vec<String> = std::iter::from_fn(|| client.poll(START))
         .map(|ask| ask.request.encode().iter().map(|byte| format!("{byte:02x}")).collect())
         .collect();
@@ -77,8 +78,8 @@ fn the_requests_for_the_holes_of_the_real_lines_are_these_bytes() {
 #[test]
 fn a_hole_is_filled_packet_by_packet_and_never_asked_for_twice() {
     let history = history(2_000);
-    let mut server = Server::new(retransmit::Settings::default());
-    let mut client = Client::new(Settings { burst: 1_000, ..Settings::default() });
+    let mut server = RetransmissionServer::new(retransmit::ServerSettings::default());
+    let mut client = RetransmissionClient::new(ClientSettings { burst: 1_000, ..ClientSettings::default() });
     let mut missing: BTreeSet<u64> = (100..=1_500).chain(1_700..=1_700).collect();
     let mut buffer = [0; LONGEST_ANSWER];
     let (mut asked, mut received) = (0, 0);
@@ -104,8 +105,9 @@ fn a_hole_is_filled_packet_by_packet_and_never_asked_for_twice() {
 
 #[test]
 fn silence_moves_on_to_the_next_server_and_then_gives_up_once() {
-    let settings = Settings { servers: 2, max_tries: 3, timeout_ns: 100 * MS, ..Settings::default() };
-    let mut client = Client::new(settings);
+    let settings =
+        ClientSettings { servers: 2, max_tries: 3, timeout_ns: 100 * MS, ..ClientSettings::default() };
+    let mut client = RetransmissionClient::new(settings);
     let missing = [10..=12, 20..=20];
     client.update(session(), missing.clone(), START);
     let mut now = START;
@@ -135,7 +137,7 @@ fn silence_moves_on_to_the_next_server_and_then_gives_up_once() {
     client.update(session(), [30..=30], now);
     let ask = client.poll(now).unwrap();
     let mut buffer = [0; LONGEST_ANSWER];
-    let mut server = Server::new(retransmit::Settings::default());
+    let mut server = RetransmissionServer::new(retransmit::ServerSettings::default());
     let answer = server.answer(HERE, &ask.request.encode(), &history(50), now, &mut buffer).unwrap();
     assert!(client.answer(0, answer).is_ok());
     client.update(session(), [31..=31], now);
@@ -144,7 +146,8 @@ fn silence_moves_on_to_the_next_server_and_then_gives_up_once() {
 
 #[test]
 fn a_hole_beyond_the_bound_is_given_up_at_once_and_whole() {
-    let mut client = Client::new(Settings { max_hole: 1_000, ..Settings::default() });
+    let mut client =
+        RetransmissionClient::new(ClientSettings { max_hole: 1_000, ..ClientSettings::default() });
     client.update(session(), [5..=1_004, 2_000..=5_000], START);
     assert_eq!(client.given_up(), Some(2_000..=5_000));
     assert_eq!(client.given_up(), None);
@@ -161,14 +164,15 @@ fn a_hole_beyond_the_bound_is_given_up_at_once_and_whole() {
     assert_eq!((client.given_up(), client.given_up()), (Some(5..=1_004), None));
 
     // Everything that a sequence can be.
-    let mut client = Client::new(Settings::default());
+    let mut client = RetransmissionClient::new(ClientSettings::default());
     client.update(session(), [1..=u64::MAX], now);
     assert_eq!((client.poll(now), client.given_up()), (None, Some(1..=u64::MAX)));
 }
 
 #[test]
 fn what_is_missing_is_left_to_the_lines_for_a_while() {
-    let mut client = Client::new(Settings { delay_ns: 5 * MS, ..Settings::default() });
+    let mut client =
+        RetransmissionClient::new(ClientSettings { delay_ns: 5 * MS, ..ClientSettings::default() });
     client.update(session(), [10..=12], START);
     client.update(session(), [11..=12, 20..=20], START + 3 * MS);
     assert_eq!((client.poll(START + 4 * MS), client.next_due(START)), (None, Some(START + 5 * MS)));
@@ -185,8 +189,9 @@ fn what_is_missing_is_left_to_the_lines_for_a_while() {
 
 #[test]
 fn the_rate_and_the_number_of_open_requests_are_bounded() {
-    let settings = Settings { max_outstanding: 3, requests_per_second: 10, burst: 5, ..Settings::default() };
-    let mut client = Client::new(settings);
+    let settings =
+        ClientSettings { max_outstanding: 3, requests_per_second: 10, burst: 5, ..ClientSettings::default() };
+    let mut client = RetransmissionClient::new(settings);
     let holes: Vec<RangeInclusive<u64>> = (1..=40).map(|number| number * 10..=number * 10).collect();
     client.update(session(), holes.iter().cloned(), START);
     assert_eq!(std::iter::from_fn(|| client.poll(START)).count(), 3);
@@ -201,7 +206,11 @@ fn the_rate_and_the_number_of_open_requests_are_bounded() {
 
 #[test]
 fn holes_without_end_take_no_more_memory_and_are_asked_for_later() {
-    let mut client = Client::new(Settings { max_outstanding: 10_000, burst: 10_000, ..Settings::default() });
+    let mut client = RetransmissionClient::new(ClientSettings {
+        max_outstanding: 10_000,
+        burst: 10_000,
+        ..ClientSettings::default()
+    });
     let holes = |from: u64| (from..=5_000).map(|number| number * 2..=number * 2);
     client.update(session(), holes(1), START);
     assert_eq!(std::iter::from_fn(|| client.poll(START)).count(), 1_024);
@@ -214,8 +223,8 @@ fn holes_without_end_take_no_more_memory_and_are_asked_for_later() {
 
 #[test]
 fn nonsense_is_counted_by_reason_and_a_liar_runs_out_of_tries() {
-    let settings = Settings { max_tries: 4, timeout_ns: 10 * MS, ..Settings::default() };
-    let mut client = Client::new(settings);
+    let settings = ClientSettings { max_tries: 4, timeout_ns: 10 * MS, ..ClientSettings::default() };
+    let mut client = RetransmissionClient::new(settings);
     client.update(session(), [10..=12], START);
     let packet = |session, first, count: usize| {
         let mut buffer = [0; 200];
@@ -227,7 +236,7 @@ fn nonsense_is_counted_by_reason_and_a_liar_runs_out_of_tries() {
     let lies = [
         (vec![], 0),
         (packet(session(), 10, 3)[..25].to_vec(), 0),
-        (packet(Session::new("OTHER"), 10, 3), 1),
+        (packet(MoldSession::new("OTHER"), 10, 3), 1),
         (heartbeat(session(), 10).to_vec(), 2),
         (end_of_session(session(), 10).to_vec(), 2),
         (packet(session(), 9, 2), 3),
@@ -259,8 +268,8 @@ fn nonsense_is_counted_by_reason_and_a_liar_runs_out_of_tries() {
     assert_eq!((client.poll(now), client.given_up()), (None, Some(20..=22)));
     // Another session begins: nothing of the one before is asked for.
     client.update(session(), [30..=30], now);
-    client.update(Session::new("DAY2"), [7..=7], now);
-    assert_eq!(client.poll(now).unwrap().request, Request::for_gap(Session::new("DAY2"), 7, 7));
+    client.update(MoldSession::new("DAY2"), [7..=7], now);
+    assert_eq!(client.poll(now).unwrap().request, Request::for_gap(MoldSession::new("DAY2"), 7, 7));
     assert_eq!(client.answer(0, &packet(session(), 30, 1)), Err(Rejected::OtherSession));
 }
 
@@ -268,12 +277,12 @@ fn nonsense_is_counted_by_reason_and_a_liar_runs_out_of_tries() {
 fn a_server_answers_what_it_has_and_nothing_else() {
     let mut history = history(100);
     history.push(105, b"after a hole");
-    let mut server = Server::new(retransmit::Settings::default());
+    let mut server = RetransmissionServer::new(retransmit::ServerSettings::default());
     let mut buffer = [0; LONGEST_ANSWER];
     let mut ask = |session, sequence, count| {
         let request = Request { session, sequence, count }.encode();
         server.answer(HERE, &request, &history, START, &mut buffer).map(|answer| {
-            let Ok(Packet::Data(data)) = moldudp64::parse(answer) else { panic!("{answer:?}") };
+            let Ok(MoldPacket::Data(data)) = moldudp64::parse(answer) else { panic!("{answer:?}") };
             assert_eq!((data.session(), data.sequence(), data.trailing()), (session, sequence, 0));
             data.count()
         })
@@ -288,7 +297,7 @@ fn a_server_answers_what_it_has_and_nothing_else() {
     assert_eq!(ask(session(), 0, 5), Err(Unanswered::Absurd));
     assert_eq!(ask(session(), 5, 0), Err(Unanswered::Absurd));
     assert_eq!(ask(session(), 5, END_OF_SESSION), Err(Unanswered::Absurd));
-    assert_eq!(ask(Session::new("DAY2"), 5, 1), Err(Unanswered::OtherSession));
+    assert_eq!(ask(MoldSession::new("DAY2"), 5, 1), Err(Unanswered::OtherSession));
     assert_eq!(server.answer(HERE, &[1; 19], &history, START, &mut buffer), Err(Unanswered::Malformed));
     let counted: Vec<(&str, u64)> = server.statistics().unanswered_by_reason().collect();
     let expected = [("malformed", 1), ("other-session", 1), ("absurd", 3), ("not-here", 3)];
@@ -310,13 +319,13 @@ fn a_server_answers_what_it_has_and_nothing_else() {
 #[test]
 fn no_address_is_sent_more_than_its_share_nor_all_together() {
     let history = history(1_000);
-    let settings = retransmit::Settings {
+    let settings = retransmit::ServerSettings {
         requester_bytes_per_second: 70_000,
         bytes_per_second: 140_000,
         max_requesters: 3,
-        ..retransmit::Settings::default()
+        ..retransmit::ServerSettings::default()
     };
-    let mut server = Server::new(settings);
+    let mut server = RetransmissionServer::new(settings);
     let mut buffer = [0; LONGEST_ANSWER];
     let request = Request::for_gap(session(), 1, 1_000).encode();
     let address = |last| Ipv4Addr::new(192, 0, 2, last);
@@ -388,14 +397,14 @@ fn datagrams(path: &str, line: Line) -> Vec<(Nanos, Line, Vec<u8>)> {
 }
 
 /// The real lines A and B through an arbiter whose holes are asked for; `answer` is the server.
-fn recover(mut answer: impl FnMut(&Request) -> Option<Vec<u8>>) -> (Tape, Client, Arbiter) {
-    let mut arbiter = Arbiter::new(line::Settings {
+fn recover(mut answer: impl FnMut(&Request) -> Option<Vec<u8>>) -> (Tape, RetransmissionClient, Arbiter) {
+    let mut arbiter = Arbiter::new(line::ArbiterSettings {
         recovery_age_ns: 60_000_000_000,
         expire_on_packet: false,
-        ..line::Settings::default()
+        ..line::ArbiterSettings::default()
     });
-    let settings = Settings { delay_ns: 20 * MS, timeout_ns: MS, ..Settings::default() };
-    let (mut client, mut tape) = (Client::new(settings), Tape::default());
+    let settings = ClientSettings { delay_ns: 20 * MS, timeout_ns: MS, ..ClientSettings::default() };
+    let (mut client, mut tape) = (RetransmissionClient::new(settings), Tape::default());
     let mut all = datagrams("moldudp64-derived/aapl5000-A.pcap", Line::A);
     all.extend(datagrams("moldudp64-derived/aapl5000-B.pcap", Line::B));
     all.sort_by_key(|(time, ..)| *time);
@@ -435,11 +444,11 @@ fn recover(mut answer: impl FnMut(&Request) -> Option<Vec<u8>>) -> (Tape, Client
 fn the_fourteen_messages_that_both_real_lines_lost_are_recovered() {
     let Some(expected) = shared_data::expected("moldudp64-derived/expected.json") else { return };
     let mut history = History::new(Limits::default());
-    let mut arbiter = Arbiter::new(line::Settings::default());
+    let mut arbiter = Arbiter::new(line::ArbiterSettings::default());
     for (time, line, datagram) in datagrams("moldudp64-derived/aapl5000-clean.pcap", Line::A) {
         arbiter.datagram(line, &datagram, time, &mut history).unwrap();
     }
-    let mut server = Server::new(retransmit::Settings::default());
+    let mut server = RetransmissionServer::new(retransmit::ServerSettings::default());
     let mut buffer = [0; LONGEST_ANSWER];
     let mut requests = Vec::new();
     let (tape, client, arbiter) = recover(|request| {
@@ -464,7 +473,7 @@ fn the_fourteen_messages_that_both_real_lines_lost_are_recovered() {
     // One that lies about the session, and one that answers with what was not asked for.
     let (tape, client, _) = recover(|request| {
         let mut buffer = [0; 200];
-        let mut packet = PacketBuilder::new(&mut buffer, Session::new("LIES"), request.sequence).unwrap();
+        let mut packet = PacketBuilder::new(&mut buffer, MoldSession::new("LIES"), request.sequence).unwrap();
         packet.push(b"lie").unwrap();
         let length = packet.finish();
         Some(buffer[..length].to_vec())
@@ -492,9 +501,9 @@ proptest! {
         fates in vec(0_u8..8, 64),
     ) {
         let history = history(4_000);
-        let mut server = Server::new(retransmit::Settings::default());
-        let settings = Settings { servers: dead.len(), timeout_ns: 20 * MS, max_tries: 6, ..Settings::default() };
-        let mut client = Client::new(settings);
+        let mut server = RetransmissionServer::new(retransmit::ServerSettings::default());
+        let settings = ClientSettings { servers: dead.len(), timeout_ns: 20 * MS, max_tries: 6, ..ClientSettings::default() };
+        let mut client = RetransmissionClient::new(settings);
         let mut missing: BTreeSet<u64> =
             holes.iter().flat_map(|(first, count)| *first..first + count).collect();
         let all = missing.len() as u64;
@@ -543,8 +552,8 @@ proptest! {
     #[test]
     fn hostile_datagrams_change_nothing(datagrams in vec(vec(any::<u8>(), 0..80), 0..20)) {
         let history = history(10);
-        let mut server = Server::new(retransmit::Settings::default());
-        let mut client = Client::new(Settings::default());
+        let mut server = RetransmissionServer::new(retransmit::ServerSettings::default());
+        let mut client = RetransmissionClient::new(ClientSettings::default());
         client.update(session(), [3..=4], START);
         let ask = client.poll(START).unwrap();
         let mut buffer = [0; LONGEST_ANSWER];

@@ -2,12 +2,12 @@
 
 use tapeline_feed::Framing;
 use tapeline_feed::iex::tp;
-use tapeline_feed::line::{self, Arbiter, Line, Restart, Settings, Sink};
-use tapeline_feed::moldudp64::recover::{self, Client, Rejected};
-use tapeline_feed::moldudp64::{PacketBuilder, Request, Session, end_of_session, heartbeat};
+use tapeline_feed::line::{self, Arbiter, ArbiterSettings, Line, Restart, Sink};
+use tapeline_feed::moldudp64::recover::{self, Rejected, RetransmissionClient};
+use tapeline_feed::moldudp64::{MoldSession, PacketBuilder, Request, end_of_session, heartbeat};
 use tapeline_nanos::Nanos;
 
-const SESSION: Session = Session(*b"SESSION-01");
+const SESSION: MoldSession = MoldSession(*b"SESSION-01");
 const MS: u64 = 1_000_000;
 
 /// What an arbiter said; messages with the numbering that they belong to.
@@ -61,7 +61,7 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: ArbiterSettings) -> Self {
         Self { arbiter: Arbiter::new(settings), log: Log::default() }
     }
 
@@ -85,7 +85,7 @@ fn messages(numbering: u8, from: u64, to: u64) -> impl Iterator<Item = Event> {
 }
 
 fn rig() -> Rig {
-    Rig::new(Settings::default())
+    Rig::new(ArbiterSettings::default())
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn who_joined_late_knows_nothing_of_the_beginning_and_wants_eight_packets() {
     let wanted: Vec<_> = [Reset].into_iter().chain(messages(2, 1, 9)).collect();
     assert_eq!(rig.at(1, Line::A, &packet(2, 8, 9)), wanted);
     // Late ones of what came before, with the line going on between them, are no such thing.
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.run(5_001, 5_101);
     for at in 0..30 {
         assert_eq!(rig.at(1, Line::A, &packet(1, 4_001 + at, 4_002 + at)), []);
@@ -175,7 +175,7 @@ fn heartbeats_that_go_back_are_believed_when_nobody_goes_on() {
     assert_eq!(rig.at(3_021, Line::A, &heartbeat(SESSION, 7)), [Gap(1, 6)]);
     assert_eq!(rig.at(3_022, Line::A, &packet(2, 7, 8)), [Message(2, 7)]);
     // As long as one line goes on, the other's heartbeats say nothing.
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.run(1, 101);
     for second in 1..10 {
         assert_eq!(rig.at(1_000 * second, Line::A, &heartbeat(SESSION, 7)), []);
@@ -221,7 +221,7 @@ fn a_line_that_was_dead_shows_by_what_it_brings_where_it_is() {
     assert_eq!(rig.at(1, Line::B, &packet(2, 101, 111)), []);
     assert_eq!(rig.at(1, Line::B, &packet(2, 111, 121)), [Reset]);
     // It was never there before.
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 1, 51));
     assert_eq!(rig.at(1, Line::B, &packet(2, 1, 11)), []);
     assert_eq!(rig.at(1, Line::B, &packet(2, 11, 12)).len(), 12);
@@ -241,17 +241,24 @@ fn what_is_set_aside_when_nothing_more_comes_is_told_too() {
 /// Messages 11 and 12 are missing and asked for, and again of the numbering that begins then.
 struct Asking {
     rig: Rig,
-    client: Client,
+    client: RetransmissionClient,
 }
 
 impl Asking {
     const TIMEOUT_MS: u64 = 100;
 
     fn new(max_tries: u32) -> Self {
-        let settings =
-            Settings { recovery_age_ns: 60_000 * MS, expire_on_packet: false, ..Settings::default() };
+        let settings = ArbiterSettings {
+            recovery_age_ns: 60_000 * MS,
+            expire_on_packet: false,
+            ..ArbiterSettings::default()
+        };
         let timeout_ns = Self::TIMEOUT_MS * MS;
-        let client = Client::new(recover::Settings { max_tries, timeout_ns, ..recover::Settings::default() });
+        let client = RetransmissionClient::new(recover::ClientSettings {
+            max_tries,
+            timeout_ns,
+            ..recover::ClientSettings::default()
+        });
         let mut asking = Self { rig: Rig::new(settings), client };
         asking.rig.run(1, 11);
         asking.rig.run(13, 23);
@@ -315,7 +322,7 @@ fn what_was_given_up_of_the_numbering_before_is_asked_for_in_the_next() {
 
 #[test]
 fn where_it_is_to_be_ignored_it_is() {
-    let mut rig = Rig::new(Settings { restart: Restart::Ignore, ..Settings::default() });
+    let mut rig = Rig::new(ArbiterSettings { restart: Restart::Ignore, ..ArbiterSettings::default() });
     rig.run(1, 101);
     for first in 1..50 {
         assert_eq!(rig.at(1, Line::A, &packet(2, first, first + 1)), []);
@@ -325,7 +332,7 @@ fn where_it_is_to_be_ignored_it_is() {
 
 #[test]
 fn a_restart_of_iex_is_seen_though_its_first_segments_were_lost() {
-    let session = tp::Session { protocol: tp::Protocol::DEEP_1_0, channel: 1, number: 7 };
+    let session = tp::IexSession { protocol: tp::MessageProtocol::DEEP_1_0, channel: 1, number: 7 };
     let segment = |numbering: u8, from: u64, to: u64| {
         let mut bytes = vec![0; 1_400];
         // Each message with its length has 11 bytes.
@@ -337,8 +344,11 @@ fn a_restart_of_iex_is_seen_though_its_first_segments_were_lost() {
         bytes.truncate(length);
         bytes
     };
-    let mut rig =
-        Rig::new(Settings { framing: Framing::IexTp, restart: Restart::Reset, ..Settings::default() });
+    let mut rig = Rig::new(ArbiterSettings {
+        framing: Framing::IexTp,
+        restart: Restart::Reset,
+        ..ArbiterSettings::default()
+    });
     for first in (1..101).step_by(10) {
         rig.at(0, Line::A, &segment(1, first, first + 10));
     }
@@ -350,7 +360,7 @@ fn a_restart_of_iex_is_seen_though_its_first_segments_were_lost() {
 
 /// Who waits for recovery for a minute.
 fn patient() -> Rig {
-    Rig::new(Settings { recovery_age_ns: 60_000 * MS, ..Settings::default() })
+    Rig::new(ArbiterSettings { recovery_age_ns: 60_000 * MS, ..ArbiterSettings::default() })
 }
 
 #[test]

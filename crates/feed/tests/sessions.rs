@@ -5,14 +5,14 @@ use crate::arbitration;
 use arbitration::Event::{Again, End, Gap, Message, Reset};
 use arbitration::{MS, OTHER, Rig, SESSION, packet, packet_of};
 use proptest::prelude::*;
-use tapeline_feed::line::{Line, Restart, Settings};
-use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
+use tapeline_feed::line::{ArbiterSettings, Line, Restart};
+use tapeline_feed::moldudp64::{MoldSession, end_of_session, heartbeat};
 
-const STRAY: Session = Session(*b"EVIL000001");
+const STRAY: MoldSession = MoldSession(*b"EVIL000001");
 
 #[test]
 fn strays_do_not_clear_the_books_of_a_session_that_is_alive() {
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     for (ms, stray) in [
         packet_of(STRAY, 1, 9),
@@ -43,7 +43,7 @@ fn strays_do_not_clear_the_books_of_a_session_that_is_alive() {
 #[test]
 fn a_second_packet_confirms_and_nothing_of_the_first_is_lost() {
     // The next on the same line.
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     assert_eq!(rig.at(1, Line::A, &packet_of(OTHER, 1, 4)), []);
     assert_eq!(
@@ -53,7 +53,7 @@ fn a_second_packet_confirms_and_nothing_of_the_first_is_lost() {
     assert_eq!(rig.arbiter.line(Line::A).strays, 0);
 
     // Or the other line, with the same packet.
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     assert_eq!(rig.at(1, Line::A, &packet_of(OTHER, 1, 3)), []);
     assert_eq!(rig.at(2, Line::B, &packet(1, 3)), []);
@@ -64,15 +64,15 @@ fn a_second_packet_confirms_and_nothing_of_the_first_is_lost() {
 
 #[test]
 fn an_ended_or_silent_session_makes_way_at_once() {
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     assert_eq!(rig.at(1, Line::A, &end_of_session(SESSION, 3)), [End(3)]);
     assert_eq!(rig.at(2, Line::A, &packet_of(OTHER, 1, 2)), [Reset(OTHER), Message(1)]);
 
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     assert_eq!(rig.at(2_999, Line::A, &packet_of(OTHER, 1, 2)), []);
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     assert_eq!(rig.at(3_000, Line::A, &packet_of(OTHER, 1, 2)), [Reset(OTHER), Message(1)]);
 }
@@ -80,7 +80,7 @@ fn an_ended_or_silent_session_makes_way_at_once() {
 #[test]
 fn an_end_that_is_none_loses_nothing() {
     for restart in [Restart::Ignore, Restart::Changed, Restart::Reset] {
-        let mut rig = Rig::new(Settings { restart, ..Settings::default() });
+        let mut rig = Rig::new(ArbiterSettings { restart, ..ArbiterSettings::default() });
         rig.at(0, Line::A, &packet(1, 101));
         assert_eq!(rig.at(1, Line::A, &end_of_session(SESSION, 101)), [End(101)]);
         assert_eq!(rig.at(2, Line::A, &packet(101, 103)), []);
@@ -105,7 +105,7 @@ fn an_end_that_is_none_loses_nothing() {
 #[test]
 fn an_end_is_taken_back_by_either_line_and_by_what_says_where_the_feed_is() {
     // The other line brings the same, in a packet that began before the end.
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     rig.at(0, Line::B, &packet(1, 3));
     assert_eq!(rig.at(1, Line::A, &end_of_session(SESSION, 4)), []);
@@ -113,12 +113,12 @@ fn an_end_is_taken_back_by_either_line_and_by_what_says_where_the_feed_is() {
     assert_eq!(rig.at(3, Line::B, &packet(3, 6)), [Message(3), Message(4), Message(5)]);
     assert_eq!((rig.arbiter.statistics().false_ends, rig.arbiter.is_ended()), (1, false));
     // What was lost behind a false end is a gap.
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     rig.at(1, Line::A, &end_of_session(SESSION, 3));
     assert_eq!(rig.at(2, Line::A, &end_of_session(SESSION, 9)), []);
     assert_eq!(rig.at(3, Line::A, &end_of_session(SESSION, 9)), [Again(3), Gap(3, 8), End(9)]);
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 3));
     rig.at(1, Line::A, &end_of_session(SESSION, 3));
     assert_eq!(rig.at(2, Line::A, &packet(3, 5)), []);
@@ -148,7 +148,7 @@ fn a_stray_behind_the_end_does_not_take_it_back() {
 }
 
 fn resetting() -> Rig {
-    Rig::new(Settings { restart: Restart::Reset, ..Settings::default() })
+    Rig::new(ArbiterSettings { restart: Restart::Reset, ..ArbiterSettings::default() })
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_line_that_goes_on_from_the_beginning_starts_the_session_again() {
     );
     assert_eq!(rig.at(6, Line::A, &packet(1, 2)), [Message(1)]);
     // Where sequences count through the session, what comes again is a duplicate.
-    let mut rig = Rig::new(Settings::default());
+    let mut rig = Rig::new(ArbiterSettings::default());
     rig.at(0, Line::A, &packet(1, 9));
     rig.at(1, Line::A, &packet(1, 3));
     assert_eq!(rig.at(2, Line::A, &packet(3, 4)), []);
@@ -238,7 +238,7 @@ fn a_beginning_that_was_lost_shows_when_nothing_new_comes() {
 
 #[test]
 fn recovery_fills_holes_and_nothing_else() {
-    let mut rig = Rig::new(Settings { recovery_age_ns: 1_000 * MS, ..Settings::default() });
+    let mut rig = Rig::new(ArbiterSettings { recovery_age_ns: 1_000 * MS, ..ArbiterSettings::default() });
     rig.at(0, Line::A, &packet(1, 3));
     rig.at(1, Line::A, &packet(5, 6));
     rig.at(2, Line::A, &packet(9, 10));
@@ -270,7 +270,7 @@ fn recovery_fills_holes_and_nothing_else() {
 
 #[test]
 fn a_hole_is_given_up_as_far_as_recovery_says() {
-    let mut rig = Rig::new(Settings { recovery_age_ns: 1_000 * MS, ..Settings::default() });
+    let mut rig = Rig::new(ArbiterSettings { recovery_age_ns: 1_000 * MS, ..ArbiterSettings::default() });
     rig.at(0, Line::A, &packet(1, 2));
     rig.at(1, Line::A, &packet(9, 10));
     rig.arbiter.give_up(2..=4, tapeline_nanos::Nanos(2 * MS), &mut rig.log);
@@ -284,7 +284,7 @@ fn a_hole_is_given_up_as_far_as_recovery_says() {
 
 #[test]
 fn what_is_given_up_waits_for_what_is_older() {
-    let mut rig = Rig::new(Settings { recovery_age_ns: 1_000 * MS, ..Settings::default() });
+    let mut rig = Rig::new(ArbiterSettings { recovery_age_ns: 1_000 * MS, ..ArbiterSettings::default() });
     rig.at(0, Line::A, &packet(1, 2));
     rig.at(1, Line::A, &packet(4, 5));
     rig.at(2, Line::A, &packet(9, 10));
@@ -311,7 +311,7 @@ proptest! {
         reset in any::<bool>(),
     ) {
         let restart = if reset { Restart::Reset } else { Restart::Changed };
-        let mut rig = Rig::new(Settings { restart, ..Settings::default() });
+        let mut rig = Rig::new(ArbiterSettings { restart, ..ArbiterSettings::default() });
         let mut got = rig.at(0, Line::A, &packet(1, 2));
         rig.at(0, Line::B, &packet(1, 2));
         for at in 0..60_usize {
@@ -322,7 +322,7 @@ proptest! {
                 if let Some((_, _, name, first, count, kind)) =
                     strays.iter().find(|(when, on, ..)| *when == at && *on == number)
                 {
-                    let session = Session([b'0' + 10 * number + name; 10]);
+                    let session = MoldSession([b'0' + 10 * number + name; 10]);
                     let stray = match kind {
                         0 => heartbeat(session, *first).to_vec(),
                         1 => end_of_session(session, *first).to_vec(),

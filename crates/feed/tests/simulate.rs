@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tapeline_feed::itch::encode::LONGEST;
 use tapeline_feed::itch::{self, Message};
-use tapeline_feed::simulate::{CLOSING_MESSAGES, Exchange, Settings};
+use tapeline_feed::simulate::{CLOSING_MESSAGES, Exchange, SimulatedDay};
 
 /// A nanosecond of the day at which message `k` happens.
 fn event_ns(k: u64) -> u64 {
@@ -26,18 +26,18 @@ fn hash(exchange: &mut Exchange, count: u64) -> u64 {
 
 #[test]
 fn a_seed_gives_the_same_day_always_and_everywhere() {
-    let settings = Settings { seed: 42, symbols: 50, ..Settings::default() };
+    let settings = SimulatedDay { seed: 42, symbols: 50, ..SimulatedDay::default() };
     // Recorded once: a change of the simulator that changes its days changes everybody's results with it.
     assert_eq!(hash(&mut Exchange::new(settings), 100_000), 0xED22_B40C_3BA8_43D2);
     assert_ne!(
         hash(&mut Exchange::new(settings), 10_000),
-        hash(&mut Exchange::new(Settings { seed: 43, ..settings }), 10_000)
+        hash(&mut Exchange::new(SimulatedDay { seed: 43, ..settings }), 10_000)
     );
 }
 
 #[test]
 fn a_day_opens_trades_and_closes() {
-    let mut exchange = Exchange::new(Settings { seed: 1, symbols: 7, ..Settings::default() });
+    let mut exchange = Exchange::new(SimulatedDay { seed: 1, symbols: 7, ..SimulatedDay::default() });
     let mut out = [0; LONGEST];
     let mut events = Vec::new();
     let mut listed = Vec::new();
@@ -69,7 +69,7 @@ fn a_day_opens_trades_and_closes() {
 #[test]
 fn the_mix_is_that_of_a_real_day() {
     const MESSAGES: u64 = 1_000_000;
-    let mut exchange = Exchange::new(Settings { seed: 3, symbols: 100, ..Settings::default() });
+    let mut exchange = Exchange::new(SimulatedDay { seed: 3, symbols: 100, ..SimulatedDay::default() });
     let mut out = [0; LONGEST];
     let mut counts = BTreeMap::new();
     let mut references = Vec::new();
@@ -103,7 +103,7 @@ fn the_mix_is_that_of_a_real_day() {
 
 #[test]
 fn memory_is_bounded_by_the_limit_on_live_orders() {
-    let mut exchange = Exchange::new(Settings { seed: 9, symbols: 20, live_orders: 1_000 });
+    let mut exchange = Exchange::new(SimulatedDay { seed: 9, symbols: 20, live_orders: 1_000 });
     let mut out = [0; LONGEST];
     let mut most = 0;
     for k in 0..400_000 {
@@ -118,7 +118,7 @@ fn memory_is_bounded_by_the_limit_on_live_orders() {
 fn odd_settings_are_brought_within_bounds() {
     let mut out = [0; LONGEST];
     for (symbols, expected) in [(0, 1), (u16::MAX, 65_000)] {
-        let mut exchange = Exchange::new(Settings { seed: 0, symbols, live_orders: 0 });
+        let mut exchange = Exchange::new(SimulatedDay { seed: 0, symbols, live_orders: 0 });
         assert_eq!(exchange.symbols(), expected);
         for k in 0..300_000 {
             assert!(exchange.next(u64::MAX - k, &mut out).is_some());

@@ -3,7 +3,7 @@
 use tapeline_feed::book;
 use tapeline_feed::itch::Locate;
 use tapeline_feed::itch::encode::LONGEST;
-use tapeline_feed::simulate::{Exchange, Settings, checksum};
+use tapeline_feed::simulate::{Exchange, SimulatedDay, checksum};
 use tapeline_feed::summary::Summary;
 
 /// Best bids and asks of all stocks as a book builder has them, in the simulator's terms.
@@ -18,8 +18,8 @@ fn sum_of(summary: &Summary, symbols: u16) -> u64 {
 #[test]
 fn books_built_from_the_messages_are_the_exchanges_own() {
     for (seed, symbols) in [(1, 500), (2, 3), (77, 8_000)] {
-        let mut exchange = Exchange::new(Settings { seed, symbols, ..Settings::default() });
-        let mut summary = Summary::new(book::Settings::default());
+        let mut exchange = Exchange::new(SimulatedDay { seed, symbols, ..SimulatedDay::default() });
+        let mut summary = Summary::new(book::BookSettings::default());
         let mut message = [0; LONGEST];
         let messages = exchange.opening_messages() + 300_000;
         for k in 0..messages {

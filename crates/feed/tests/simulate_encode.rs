@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
-use tapeline_feed::itch::encode::{self, Prefix};
-use tapeline_feed::itch::{self, Code, MatchNumber, MessageType, OrderRef, Price4, Price8, Text};
+use tapeline_feed::itch::encode::{self, PrefixFields};
+use tapeline_feed::itch::{self, Code, ItchText, MatchNumber, MessageType, OrderRef, Price4, Price8};
 
 /// A stream of odd values (xorshift64).
 struct Values(u64);
@@ -63,7 +63,7 @@ macro_rules! plain {
 
 plain!(Code => u8, OrderRef => u64, MatchNumber => u64, Price4 => u32, Price8 => u64);
 
-impl<const N: usize> Plain<[u8; N]> for Text<N> {
+impl<const N: usize> Plain<[u8; N]> for ItchText<N> {
     fn plain(self) -> [u8; N] {
         self.0
     }
@@ -88,7 +88,7 @@ fn same<T: PartialEq + Debug>(written: T, read: impl Plain<T>, what: &str) {
 macro_rules! round_trip {
     ($values:ident, $seen:ident: $( $name:ident { $($field:ident),* } )*) => {
         $(
-            let prefix = Prefix {
+            let prefix = PrefixFields {
                 locate: $values.next() as u16,
                 tracking: $values.next() as u16,
                 ts_ns: $values.next() >> 16,

@@ -10,10 +10,10 @@ use tapeline_feed::history::{History, Limits};
 use tapeline_feed::itch::framing::Frames;
 use tapeline_feed::moldudp64;
 use tapeline_feed::soupbintcp::{
-    Accounts, CLIENT_HEARTBEAT, Client, ClientEvent, ClientPacket, ClientStep, END_OF_SESSION, HEARTBEAT_NS,
-    LOGIN_NS, LOGOUT, LONGEST_PACKET, Login, Malformed, Over, Password, Reject, SERVER_HEARTBEAT, SILENCE_NS,
-    Server, ServerPacket, ServerState, Session, Split, Username, Violation, accepted, debug_header, login,
-    rejected, sequenced_header, split, unsequenced_header,
+    Accounts, CLIENT_HEARTBEAT, ClientEvent, ClientPacket, ClientStep, END_OF_SESSION, HEARTBEAT_NS,
+    LOGIN_NS, LOGOUT, LONGEST_PACKET, Login, MalformedSoupPacket, Over, Password, Reject, SERVER_HEARTBEAT,
+    SILENCE_NS, ServerPacket, ServerState, SoupClient, SoupServer, SoupSession, Split, Username, Violation,
+    accepted, debug_header, login, rejected, sequenced_header, split, unsequenced_header,
 };
 use tapeline_nanos::Nanos;
 
@@ -25,7 +25,7 @@ fn a_login(session: &str, sequence: u64) -> Login {
     Login {
         username: Username::new("user01"),
         password: Password::new("secretpw"),
-        session: Session::new(session),
+        session: SoupSession::new(session),
         sequence,
     }
 }
@@ -39,7 +39,7 @@ fn accounts() -> Accounts {
 
 fn history(session: &str, messages: u64) -> History {
     let mut history = History::new(Limits { messages: 100, bytes: 10_000 });
-    history.begin(moldudp64::Session::new(session));
+    history.begin(moldudp64::MoldSession::new(session));
     for sequence in 1..=messages {
         assert!(history.push(sequence, format!("message {sequence}").as_bytes()));
     }
@@ -59,7 +59,7 @@ fn packets(mut stream: &[u8]) -> Vec<(u8, &[u8], &[u8])> {
 }
 
 /// Everything that a client makes of a stream that comes in pieces.
-fn heard<'a>(client: &mut Client, stream: &'a [u8], pieces: &[usize]) -> Vec<ClientEvent<'a>> {
+fn heard<'a>(client: &mut SoupClient, stream: &'a [u8], pieces: &[usize]) -> Vec<ClientEvent<'a>> {
     let (mut taken, mut there) = (0, 0);
     let mut pieces = pieces.iter().cycle();
     let mut events = Vec::new();
@@ -86,13 +86,13 @@ fn the_derived_session_is_read_and_written_byte_for_byte() {
     let from_client = bytes("soupbintcp-derived/aapl5000-client-to-server.bin").unwrap();
     let itch = bytes("itch50-aapl-20200130/aapl-first5000.itch").unwrap();
     let mut history = History::new(Limits::default());
-    history.begin(moldudp64::Session::new("AAPL200130"));
+    history.begin(moldudp64::MoldSession::new("AAPL200130"));
     for (message, sequence) in Frames::new(&itch).zip(1..) {
         assert!(history.push(sequence, message));
     }
 
     // What the client says: the login, three heartbeats, the logout.
-    let client = Client::new(a_login("AAPL200130", 1), START);
+    let client = SoupClient::new(a_login("AAPL200130", 1), START);
     let said = [&client.hello()[..], &CLIENT_HEARTBEAT.repeat(3), &LOGOUT].concat();
     assert_eq!(said, from_client);
     assert_eq!(
@@ -103,13 +103,13 @@ fn the_derived_session_is_read_and_written_byte_for_byte() {
     // What the client understands, wherever TCP cuts it.
     let wanted = &expected["server_to_client"]["packets_by_type"];
     for pieces in [&[1, 2, 3, 1_000, 7][..], &[usize::MAX / 2]] {
-        let mut client = Client::new(a_login("AAPL200130", 1), START);
+        let mut client = SoupClient::new(a_login("AAPL200130", 1), START);
         let events = heard(&mut client, &golden, pieces);
         let count = |is: fn(&ClientEvent<'_>) -> bool| events.iter().filter(|event| is(event)).count();
         assert_eq!(count(|e| matches!(e, ClientEvent::Debug(_))), wanted["+"].as_u64().unwrap() as usize);
         assert_eq!(count(|e| matches!(e, ClientEvent::Heartbeat)), wanted["H"].as_u64().unwrap() as usize);
         assert_eq!(count(|e| matches!(e, ClientEvent::EndOfSession { next: 5_001 })), 1);
-        let accepted = ClientEvent::Accepted { session: Session::new("AAPL200130"), sequence: 1 };
+        let accepted = ClientEvent::Accepted { session: SoupSession::new("AAPL200130"), sequence: 1 };
         assert_eq!(events.iter().filter(|event| **event == accepted).count(), 1);
         let mut joined = Sha256::new();
         let mut next = 1;
@@ -129,7 +129,7 @@ fn the_derived_session_is_read_and_written_byte_for_byte() {
 
     // What the server says: the same, but for text and heartbeats, which depend on the writer and on time.
     history_end(&mut history);
-    let mut server = Server::new(START);
+    let mut server = SoupServer::new(START);
     let mut out = Vec::new();
     let mut taken = 0;
     while taken < from_client.len() {
@@ -159,13 +159,13 @@ fn the_derived_session_is_read_and_written_byte_for_byte() {
     }
 
     // A wrong password, and the answer to it.
-    let mut server = Server::new(START);
+    let mut server = SoupServer::new(START);
     let mut out = Vec::new();
     let wrong = login(&Login { password: Password::new("secretpx"), ..a_login("AAPL200130", 1) });
     server.receive(&wrong, &accounts(), &history, START, &mut out).unwrap();
     assert_eq!(out, bytes("soupbintcp-derived/aapl5000-reject.bin").unwrap());
     assert_eq!(server.state(), ServerState::Over(Over::Rejected(Reject::NotAuthorized)));
-    let mut client = Client::new(a_login("AAPL200130", 1), START);
+    let mut client = SoupClient::new(a_login("AAPL200130", 1), START);
     let events = heard(&mut client, &out, &[1]);
     assert_eq!(events, [ClientEvent::Rejected(Reject::NotAuthorized)]);
     assert!(client.is_over());
@@ -179,7 +179,7 @@ fn history_end(history: &mut History) {
 
 /// Logs in and serves once: what came, and how the server stands.
 fn served(login_: &Login, accounts: &Accounts, history: &History) -> (Vec<u8>, ServerState) {
-    let mut server = Server::new(START);
+    let mut server = SoupServer::new(START);
     let mut out = Vec::new();
     assert_eq!(server.receive(&login(login_), accounts, history, START, &mut out), Ok(49));
     server.serve(history, START, &mut out, ROOM);
@@ -197,7 +197,7 @@ fn messages(sequences: std::ops::RangeInclusive<u64>) -> Vec<u8> {
 #[test]
 fn a_login_begins_where_it_asks_or_where_there_is_something() {
     let open = Accounts::default();
-    let day = Session::new("DAY1");
+    let day = SoupSession::new("DAY1");
     let mut kept = history("DAY1", 20);
     for (asked, begins) in [(1, 1), (7, 7), (20, 20), (0, 20), (21, 21), (500, 500)] {
         let (out, state) = served(&a_login("", asked), &open, &kept);
@@ -205,7 +205,7 @@ fn a_login_begins_where_it_asks_or_where_there_is_something() {
         assert_eq!(state, ServerState::Live { next: begins.max(21) });
     }
     // Padded on either side it is the same session; another is not.
-    let (out, _) = served(&Login { session: Session(*b"      DAY1"), ..a_login("", 20) }, &open, &kept);
+    let (out, _) = served(&Login { session: SoupSession(*b"      DAY1"), ..a_login("", 20) }, &open, &kept);
     assert_eq!(out, [&accepted(day, 20)[..], &messages(20..=20)].concat());
     let unavailable = ServerState::Over(Over::Rejected(Reject::SessionNotAvailable));
     assert_eq!(
@@ -249,8 +249,8 @@ fn names_and_passwords_are_compared_without_case_and_never_printed() {
 #[test]
 fn silence_brings_heartbeats_and_then_the_end() {
     let history = history("DAY1", 1);
-    let mut client = Client::new(a_login("", 1), START);
-    let mut server = Server::new(START);
+    let mut client = SoupClient::new(a_login("", 1), START);
+    let mut server = SoupServer::new(START);
     let mut out = Vec::new();
     server.receive(&client.hello(), &accounts(), &history, START, &mut out).unwrap();
     server.serve(&history, START, &mut out, ROOM);
@@ -283,7 +283,7 @@ fn silence_brings_heartbeats_and_then_the_end() {
     assert!(client.is_dead(now + SILENCE_NS));
 
     // Nobody logs in.
-    let mut server = Server::new(START);
+    let mut server = SoupServer::new(START);
     server.serve(&history, Nanos(START.0 + LOGIN_NS - 1), &mut Vec::new(), ROOM);
     assert_eq!(server.state(), ServerState::AwaitingLogin);
     server.serve(&history, START + LOGIN_NS, &mut Vec::new(), ROOM);
@@ -294,13 +294,13 @@ fn silence_brings_heartbeats_and_then_the_end() {
 fn what_is_new_goes_on_and_the_end_is_said() {
     let mut kept = history("DAY1", 0);
     kept.push(1, b"message 1");
-    let mut server = Server::new(START);
+    let mut server = SoupServer::new(START);
     let mut out = Vec::new();
     server.receive(&login(&a_login("DAY1", 1)), &accounts(), &kept, START, &mut out).unwrap();
     server.serve(&kept, START, &mut out, ROOM);
     kept.push(2, b"message 2");
     server.serve(&kept, START, &mut out, ROOM);
-    assert_eq!(out, [&accepted(Session::new("DAY1"), 1)[..], &messages(1..=2)].concat());
+    assert_eq!(out, [&accepted(SoupSession::new("DAY1"), 1)[..], &messages(1..=2)].concat());
 
     // A client that does not read holds up nobody, and costs no more than its room.
     for sequence in 3..=200 {
@@ -320,11 +320,11 @@ fn what_is_new_goes_on_and_the_end_is_said() {
 
     // The next session ends the one before, for a client that has all of it. To one that is behind the end would be a lie.
     let mut servers = [20_001, 20_000].map(|from| {
-        let mut server = Server::new(START);
+        let mut server = SoupServer::new(START);
         server.receive(&login(&a_login("DAY1", from)), &accounts(), &kept, START, &mut out).unwrap();
         server
     });
-    kept.begin(moldudp64::Session::new("DAY2"));
+    kept.begin(moldudp64::MoldSession::new("DAY2"));
     let lost = ServerState::Over(Over::NotHere { sequence: 20_000 });
     let ends = [(&END_OF_SESSION[..], ServerState::Over(Over::EndOfSession)), (&[][..], lost)];
     for (server, end) in servers.iter_mut().zip(ends) {
@@ -333,17 +333,17 @@ fn what_is_new_goes_on_and_the_end_is_said() {
         assert_eq!((&out[..], server.state()), end);
     }
     // Two sessions later nobody knows where it ended.
-    let mut server = Server::new(START);
+    let mut server = SoupServer::new(START);
     server.receive(&login(&a_login("DAY2", 1)), &accounts(), &kept, START, &mut out).unwrap();
-    kept.begin(moldudp64::Session::new("DAY3"));
-    kept.begin(moldudp64::Session::new("DAY4"));
+    kept.begin(moldudp64::MoldSession::new("DAY3"));
+    kept.begin(moldudp64::MoldSession::new("DAY4"));
     out.clear();
     server.serve(&kept, START, &mut out, ROOM);
     let lost = ServerState::Over(Over::NotHere { sequence: 1 });
     assert_eq!((&out[..], server.state()), (&[][..], lost));
 
     let kept = history("DAY2", 3);
-    let mut server = Server::new(START);
+    let mut server = SoupServer::new(START);
     server.receive(&login(&a_login("", 3)), &accounts(), &kept, START, &mut out).unwrap();
     assert_eq!(server.receive(&LOGOUT, &accounts(), &kept, START, &mut out), Ok(3));
     assert_eq!(server.state(), ServerState::Over(Over::Logout));
@@ -352,24 +352,24 @@ fn what_is_new_goes_on_and_the_end_is_said() {
 #[test]
 fn what_breaks_the_protocol_is_named_and_changes_nothing() {
     let message = [&sequenced_header(2).unwrap()[..], b"hi"].concat();
-    let begin = accepted(Session::new("DAY1"), 5);
-    let mut client = Client::new(a_login("DAY1", 5), START);
+    let begin = accepted(SoupSession::new("DAY1"), 5);
+    let mut client = SoupClient::new(a_login("DAY1", 5), START);
     let wrong: [(&[u8], Violation); 8] = [
-        (&[0, 0, b'H'], Malformed::NoType.into()),
-        (&[0, 1, b'R'], Malformed::UnknownType(b'R').into()),
-        (&[0, 2, b'H', 0], Malformed::Length { kind: b'H', length: 2 }.into()),
-        (&[0, 1, b'A'], Malformed::Length { kind: b'A', length: 1 }.into()),
-        (&[0, 1, b'J'], Malformed::Length { kind: b'J', length: 1 }.into()),
+        (&[0, 0, b'H'], MalformedSoupPacket::NoType.into()),
+        (&[0, 1, b'R'], MalformedSoupPacket::UnknownType(b'R').into()),
+        (&[0, 2, b'H', 0], MalformedSoupPacket::Length { kind: b'H', length: 2 }.into()),
+        (&[0, 1, b'A'], MalformedSoupPacket::Length { kind: b'A', length: 1 }.into()),
+        (&[0, 1, b'J'], MalformedSoupPacket::Length { kind: b'J', length: 1 }.into()),
         (&message, Violation::BeforeLogin),
-        (&accepted(Session::new("DAY2"), 5), Violation::OtherSession),
-        (&accepted(Session::new("DAY1"), 0), Violation::Sequence),
+        (&accepted(SoupSession::new("DAY2"), 5), Violation::OtherSession),
+        (&accepted(SoupSession::new("DAY1"), 0), Violation::Sequence),
     ];
     for (bytes, violation) in wrong {
         assert_eq!(client.receive(bytes, START + SILENCE_NS), Err(violation), "{bytes:?}");
     }
     let mut not_a_number = begin;
     not_a_number[20] = b'x';
-    assert_eq!(client.receive(&not_a_number, START), Err(Malformed::Number.into()));
+    assert_eq!(client.receive(&not_a_number, START), Err(MalformedSoupPacket::Number.into()));
     assert_eq!(client.receive(&begin[..20], START), Ok(ClientStep::Incomplete { needed: 33 }));
     assert!(client.is_dead(START + SILENCE_NS), "nonsense is no sign of life");
     assert_eq!(heard(&mut client, &begin, &[33]).len(), 1);
@@ -379,21 +379,21 @@ fn what_breaks_the_protocol_is_named_and_changes_nothing() {
     assert_eq!(client.receive(&message, START), Err(Violation::AfterEnd));
 
     // The end of all sequences.
-    let mut client = Client::new(a_login("", 5), START);
-    heard(&mut client, &accepted(Session::new("DAY1"), u64::MAX), &[33]);
+    let mut client = SoupClient::new(a_login("", 5), START);
+    heard(&mut client, &accepted(SoupSession::new("DAY1"), u64::MAX), &[33]);
     assert_eq!(client.receive(&message, START), Err(Violation::Sequence));
 
     let history = history("DAY1", 1);
-    let mut server = Server::new(START);
+    let mut server = SoupServer::new(START);
     let mut out = Vec::new();
     let mut says =
-        |server: &mut Server, bytes: &[u8]| server.receive(bytes, &accounts(), &history, START, &mut out);
+        |server: &mut SoupServer, bytes: &[u8]| server.receive(bytes, &accounts(), &history, START, &mut out);
     assert_eq!(says(&mut server, &CLIENT_HEARTBEAT), Err(Violation::BeforeLogin));
-    assert_eq!(says(&mut server, &SERVER_HEARTBEAT), Err(Malformed::UnknownType(b'H').into()));
+    assert_eq!(says(&mut server, &SERVER_HEARTBEAT), Err(MalformedSoupPacket::UnknownType(b'H').into()));
     let mut hello = login(&a_login("", 1));
     assert_eq!(says(&mut server, &hello[..48]), Ok(0));
     hello[48] = b'-';
-    assert_eq!(says(&mut server, &hello), Err(Malformed::Number.into()));
+    assert_eq!(says(&mut server, &hello), Err(MalformedSoupPacket::Number.into()));
     assert_eq!(server.state(), ServerState::AwaitingLogin);
     hello[48] = b'1';
     assert_eq!(says(&mut server, &hello), Ok(49));
@@ -426,7 +426,7 @@ proptest! {
                 prop_assert!(needed > stream.len());
                 prop_assert!(stream.len() < 2 || needed == 2 + usize::from(length));
             }
-            Err(malformed) => prop_assert_eq!((malformed, length), (Malformed::NoType, 0)),
+            Err(malformed) => prop_assert_eq!((malformed, length), (MalformedSoupPacket::NoType, 0)),
         }
     }
 
@@ -444,7 +444,7 @@ proptest! {
         if let Some(place) = stream.get_mut(at) {
             *place = byte;
         }
-        let mut client = Client::new(a_login("", 1), START);
+        let mut client = SoupClient::new(a_login("", 1), START);
         let (mut taken, mut there) = (0, 0);
         let mut pieces = pieces.iter().cycle();
         loop {

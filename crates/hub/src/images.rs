@@ -4,7 +4,7 @@ use tapeline_omm::role::Sent;
 use tapeline_omm::rwf::{DataState, Header, MessageView, Qos, RefreshHeader};
 use tapeline_omm::{Fid, Refused, State};
 use tapeline_plant::Seq;
-use tapeline_plant::cache::{self, Answer, Applied, Cache, Image, Limits, Memory, View};
+use tapeline_plant::cache::{self, AnswerParameters, Applied, Cache, Image, Limits, Memory, View};
 
 use crate::Settings;
 use crate::interest::Item;
@@ -74,7 +74,7 @@ impl Images {
             Ok(Applied::Refresh { is_complete }) => is_complete,
             _ => item.has_image,
         };
-        let is_over_limit = matches!(applied, Err(cache::Refused::Limit { .. }));
+        let is_over_limit = matches!(applied, Err(cache::NotApplied::Limit { .. }));
         Folded {
             is_whole,
             // At a limit of the cache the message itself is valid.
@@ -118,7 +118,7 @@ impl Images {
             return Some(send(&header, &mut |room| image.write(&view, room)));
         }
         // A view contains whole entries, as in updates.
-        let mut parts = image.parts(Answer::to(0));
+        let mut parts = image.parts(AnswerParameters::to(0));
         if room.len() > KEPT || room.is_empty() {
             *room = vec![0; PART];
         }

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use tapeline_nanos::Nanos;
 use tapeline_omm::domain::{RequestPayload, View};
-use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, StreamHandle};
+use tapeline_omm::role::provider::{
+    Provider, ProviderApplication, ProviderEvent, RequestedItem, StreamHandle,
+};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
     DataState, Domain, Flags, Priority, RequestHeader, StateCode, StatusHeader, StreamState, flags,
@@ -38,29 +40,29 @@ pub(crate) struct RequestHandler<'a> {
     view: Option<ViewId>,
 }
 
-impl Application for RequestHandler<'_> {
-    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>) {
+impl ProviderApplication for RequestHandler<'_> {
+    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>) {
         match event {
-            Event::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
-            Event::Directory { stream, .. } => {
+            ProviderEvent::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
+            ProviderEvent::Directory { stream, .. } => {
                 // A service whose parts came in one message each also fits in one message.
                 let _ = provider.directory(out, stream, self.shared.services.directory());
             }
-            Event::Dictionary { stream, .. } => {
+            ProviderEvent::Dictionary { stream, .. } => {
                 let _ = provider.dictionary(out, stream, &self.shared.settings.dictionary);
             }
-            Event::Open { stream, request } => self.open(provider, stream, &request),
-            Event::Reissue { stream, request } => self.reissue(provider, stream, &request),
-            Event::Closed { stream } => match self.shared.private.close(self.id, stream) {
+            ProviderEvent::Open { stream, request } => self.open(provider, stream, &request),
+            ProviderEvent::Reissue { stream, request } => self.reissue(provider, stream, &request),
+            ProviderEvent::Closed { stream } => match self.shared.private.close(self.id, stream) {
                 Some(ticket) => self.shared.demands.last_word(Demand::ClosePrivate { ticket }),
                 None => self.shared.close(self.id, stream),
             },
-            Event::Post { stream, header, message, receipt } => {
+            ProviderEvent::Post { stream, header, message, receipt } => {
                 self.post(provider, out, stream, (&header, &message), receipt);
             }
-            Event::Generic { stream, message, .. } => self.generic(stream, &message),
-            Event::Standing { takes_over: true } => self.take_over(provider),
-            Event::RoundTrip { ns } => {
+            ProviderEvent::Generic { stream, message, .. } => self.generic(stream, &message),
+            ProviderEvent::Standing { takes_over: true } => self.take_over(provider),
+            ProviderEvent::RoundTrip { ns } => {
                 self.session_state.round_trip_ns = ns;
                 self.session_state.counters.round_trips += 1;
             }
@@ -90,7 +92,7 @@ impl RequestHandler<'_> {
     }
 
     /// Returns the view of a request, and adds a user to it.
-    fn view_of(&mut self, request: &ItemRequest<'_>) -> ViewId {
+    fn view_of(&mut self, request: &RequestedItem<'_>) -> ViewId {
         let views = &mut self.shared.views;
         let view =
             *self.view.get_or_insert_with(|| wanted(request).map_or(ViewId::ALL, |fids| views.take(fids)));
@@ -98,7 +100,7 @@ impl RequestHandler<'_> {
         view
     }
 
-    fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
+    fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &RequestedItem<'_>) {
         self.session_state.counters.requests += 1;
         match self.admit(stream, request) {
             Ok(Some(owed)) => self.session_state.owe(provider, stream, owed),
@@ -114,7 +116,7 @@ impl RequestHandler<'_> {
     fn admit(
         &mut self,
         stream: StreamHandle,
-        request: &ItemRequest<'_>,
+        request: &RequestedItem<'_>,
     ) -> Result<Option<PendingReply>, Refusal> {
         let shared = &mut *self.shared;
         let name = request.key.name.unwrap_or_default();
@@ -167,7 +169,7 @@ impl RequestHandler<'_> {
     fn open_item(
         &mut self,
         stream: StreamHandle,
-        request: &ItemRequest<'_>,
+        request: &RequestedItem<'_>,
         place: ItemSlot,
         has_image: bool,
     ) -> Result<Option<PendingReply>, Refusal> {
@@ -214,7 +216,7 @@ impl RequestHandler<'_> {
         &mut self,
         stream: StreamHandle,
         named: &Named<'_>,
-        request: &ItemRequest<'_>,
+        request: &RequestedItem<'_>,
     ) -> Result<(), Refusal> {
         if let Some(refusal) = self.refuses_for_certain(named) {
             return Err(refusal);
@@ -231,7 +233,7 @@ impl RequestHandler<'_> {
         Ok(())
     }
 
-    fn reissue(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
+    fn reissue(&mut self, provider: &Provider, stream: StreamHandle, request: &RequestedItem<'_>) {
         let shared = &mut *self.shared;
         if let Some(ticket) = shared.private.ticket(self.id, stream) {
             let message = encoded(request);
@@ -414,7 +416,7 @@ const GAP: State<'static> = State {
 const USUAL: Priority = Priority { class: 1, count: 1 };
 
 /// Returns a request as received, for a source; for a batch, the request for this item alone.
-fn encoded(request: &ItemRequest<'_>) -> Box<[u8]> {
+fn encoded(request: &RequestedItem<'_>) -> Box<[u8]> {
     let is_batch = request.flags.has(flags::request::HAS_BATCH);
     let mut header = RequestHeader {
         flags: request.flags,
@@ -457,7 +459,7 @@ impl Refusal {
 }
 
 /// Returns the fields of a request's view; `None` for all fields, also if the view has too many.
-fn wanted(request: &ItemRequest<'_>) -> Option<Vec<Fid>> {
+fn wanted(request: &RequestedItem<'_>) -> Option<Vec<Fid>> {
     match &request.view {
         Some(View::Fids(fids)) if fids.len() <= MOST_FIDS => Some(fids.iter().flatten().map(Fid).collect()),
         _ => None,

@@ -135,7 +135,7 @@ pub struct Settings {
     /// Maximum number of logins that wait for their check. Default 500; further logins are refused, and may be retried.
     pub max_checks: usize,
     /// The limits of each session: streams, time to log in, queued output.
-    pub session: provider::Settings,
+    pub session: provider::ProviderSettings,
 }
 
 impl Default for Settings {
@@ -169,7 +169,7 @@ impl Default for Settings {
             access: Arc::default(),
             // The checks of ten seconds, at the cost of a password hash: clients wait longer, EMA 45 s.
             max_checks: 500,
-            session: provider::Settings::default(),
+            session: provider::ProviderSettings::default(),
         }
     }
 }

@@ -10,7 +10,7 @@ use tapeline_feed::itch::Side;
 use tapeline_feed::itch::encode::LONGEST;
 use tapeline_feed::itch::framing::Frames;
 use tapeline_feed::line::Line;
-use tapeline_feed::moldudp64::{PacketBuilder, Session};
+use tapeline_feed::moldudp64::{MoldSession, PacketBuilder};
 use tapeline_feed::normalise::Instrument;
 use tapeline_feed::{Protocol, book, line, simulate};
 use tapeline_hub::{Settings, SlowPolicy};
@@ -65,8 +65,8 @@ impl Plant {
             midnight: MIDNIGHT,
             midnight_before: None,
             publish: PublishPolicy::Changes,
-            arbitration: line::Settings::default(),
-            books: book::Settings::default(),
+            arbitration: line::ArbiterSettings::default(),
+            books: book::BookSettings::default(),
         });
         assert!(channel.publish_orders(1_000_000));
         let sequencer = Sequencer::new(SERVICE, Items::new(1_000), Kept::default());
@@ -75,7 +75,7 @@ impl Plant {
 
     fn message(&mut self, message: &[u8]) -> Vec<Vec<u8>> {
         let mut buffer = [0; 1_400];
-        let mut packet = PacketBuilder::new(&mut buffer, Session::new("DAY"), self.next).unwrap();
+        let mut packet = PacketBuilder::new(&mut buffer, MoldSession::new("DAY"), self.next).unwrap();
         packet.push(message).unwrap();
         let len = packet.finish();
         self.next += 1;
@@ -185,7 +185,7 @@ fn follow(slow: SlowPolicy, messages: impl Iterator<Item = Vec<u8>>, name: &str,
 
 fn simulated() -> impl Iterator<Item = Vec<u8>> {
     let mut exchange =
-        simulate::Exchange::new(simulate::Settings { seed: 5, symbols: 1, live_orders: 4_000 });
+        simulate::Exchange::new(simulate::SimulatedDay { seed: 5, symbols: 1, live_orders: 4_000 });
     (0..40_000).map(move |k| {
         let mut message = [0; LONGEST];
         let len = exchange.next(OPEN_NS + k, &mut message).unwrap();

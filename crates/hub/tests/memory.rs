@@ -24,10 +24,10 @@ fn settings() -> Settings {
         cache_bytes: 1 << 20,
         image_bytes: 8 << 10,
         demand_bytes: 64 << 10,
-        session: provider::Settings {
+        session: provider::ProviderSettings {
             most_streams: 500,
             owed_bytes: 16 << 10,
-            ..provider::Settings::default()
+            ..provider::ProviderSettings::default()
         },
         ..Settings::default()
     }
@@ -203,7 +203,8 @@ fn take(client: &mut Client, entries: &mut usize, value: &mut u8) {
 fn images_that_wait_take_what_is_stated_and_nobody_goes_without() {
     const CLIENTS: usize = 100;
     let settings = books(256 << 10);
-    let session = provider::Settings { most_streams: 5, owed_bytes: 1 << 10, ..settings.session.clone() };
+    let session =
+        provider::ProviderSettings { most_streams: 5, owed_bytes: 1 << 10, ..settings.session.clone() };
     let settings = Settings { slow: SlowPolicy::Conflate, max_streams: 500, session, ..settings };
     let (taken, bound) = taken(settings, 0, |exchange, _| {
         // Room for one part of an image.

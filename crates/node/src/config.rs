@@ -119,7 +119,7 @@ impl Feed {
             stale_after: STALE_AFTER,
             from_one: false,
             restart: true,
-            reorder_messages: tapeline_feed::line::Settings::default().window_messages,
+            reorder_messages: tapeline_feed::line::ArbiterSettings::default().window_messages,
             reorder_time: REORDER_TIME,
             receive_buffer: RECEIVE_BUFFER,
             symbols: None,
@@ -147,7 +147,7 @@ pub enum Receive {
     /// The plant's own thread.
     Inline,
     /// A thread for each feed, with a pool of these settings.
-    Thread(pool::Settings),
+    Thread(pool::PoolSettings),
 }
 
 /// One feed: a numbered stream of messages that arrives on one or more lines.
@@ -284,7 +284,7 @@ pub struct Door {
     /// Address of the listener; port 0 selects a free port.
     pub address: SocketAddr,
     /// Settings of every connection.
-    pub transport: Arc<rssl::Settings>,
+    pub transport: Arc<rssl::ConnectionSettings>,
     /// Maximum number of connections.
     pub max_connections: usize,
 }
@@ -295,5 +295,5 @@ pub struct Host {
     /// The name or address in the configuration; a name is looked up whenever the plant connects.
     pub server: String,
     /// Settings of the connection.
-    pub transport: Arc<rssl::Settings>,
+    pub transport: Arc<rssl::ConnectionSettings>,
 }

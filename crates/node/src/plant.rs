@@ -13,7 +13,7 @@ use tapeline_plant::{
 };
 use tapeline_ring::SubscriberId;
 use tapeline_wire::http::Server;
-use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any, wait_any_or};
+use tapeline_wire::udp::{ReceiveOptions, UdpReceiver, wait_any, wait_any_or};
 
 use crate::config::{Config, Feed, Receive};
 use crate::error::Context;
@@ -521,7 +521,8 @@ impl Running {
         let longest = if self.inlets.iter().any(recovers) { longest.min(WHILE_RECOVERING) } else { longest };
         if let Some(sources) = &self.sources {
             let longest = longest.min(sources.until_due(self.clock.now()));
-            let all: Vec<&Receiver> = self.inlets.iter().flat_map(|inlet| inlet.source.receivers()).collect();
+            let all: Vec<&UdpReceiver> =
+                self.inlets.iter().flat_map(|inlet| inlet.source.receivers()).collect();
             let is_threaded = self.rows.is_some() || self.inlets.iter().any(|inlet| inlet.source.is_thread());
             wait_any_or(&all, sources, if is_threaded { longest.min(BETWEEN_THREADS) } else { longest });
             return;
@@ -535,7 +536,7 @@ impl Running {
             }
             [one] => _ = wait_any(one.source.receivers(), longest),
             many => {
-                let all: Vec<&Receiver> = many.iter().flat_map(|inlet| inlet.source.receivers()).collect();
+                let all: Vec<&UdpReceiver> = many.iter().flat_map(|inlet| inlet.source.receivers()).collect();
                 wait_any(&all, longest);
             }
         }
@@ -671,14 +672,14 @@ impl Inlet {
             midnight: feed.midnight,
             publish: config.publish,
             arbitration: Self::arbitration(feed),
-            books: book::Settings::default(),
+            books: book::BookSettings::default(),
         });
         channel.name_items(&feed.suffix);
         if let Some(symbols) = &feed.symbols {
             channel.choose_symbols(symbols.clone());
         }
         if feed.market_by_order {
-            channel.publish_orders(book::Settings::default().max_orders);
+            channel.publish_orders(book::BookSettings::default().max_orders);
         }
         let file = match &feed.file {
             Some(recording) => Some(Recorded::open(
@@ -709,7 +710,7 @@ impl Inlet {
     }
 
     /// Opens the sockets of a feed's lines.
-    fn receivers(feed: &Feed, events: &Events) -> Result<Vec<Receiver>> {
+    fn receivers(feed: &Feed, events: &Events) -> Result<Vec<UdpReceiver>> {
         feed.lines
             .iter()
             .map(|line| {
@@ -719,7 +720,7 @@ impl Inlet {
                     receive_buffer: feed.receive_buffer,
                     ..ReceiveOptions::new(line.address)
                 };
-                let receiver = Receiver::open(&options).map_err(|error| {
+                let receiver = UdpReceiver::open(&options).map_err(|error| {
                     let hint = error.hint().unwrap_or_default();
                     let what =
                         format!("feed {}, line {}: cannot receive on {}", feed.name, line.name, line.address);
@@ -734,9 +735,9 @@ impl Inlet {
     }
 
     /// How a feed's lines are merged: how much waits for missing messages, and how long.
-    fn arbitration(feed: &Feed) -> line::Settings {
-        let defaults = line::Settings::default();
-        line::Settings {
+    fn arbitration(feed: &Feed) -> line::ArbiterSettings {
+        let defaults = line::ArbiterSettings::default();
+        line::ArbiterSettings {
             window_messages: feed.reorder_messages,
             window_bytes: match feed.recovery {
                 Some(_) => defaults.window_bytes.max(WAITING_BYTES * feed.reorder_messages),

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use tapeline_feed::line::Line;
 use tapeline_plant::{Channel, Consolidation, Refused, RingPublish, Sequencer};
-use tapeline_wire::pool::Counters;
-use tapeline_wire::udp::Receiver;
+use tapeline_wire::pool::PoolCounters;
+use tapeline_wire::udp::UdpReceiver;
 
 use crate::config::{self, Config};
 use crate::hub::HubReport;
@@ -203,8 +203,8 @@ impl FeedReport {
     fn of(
         feed: &config::Feed,
         channel: &Channel,
-        receivers: &mut [Receiver],
-        pool: Option<Counters>,
+        receivers: &mut [UdpReceiver],
+        pool: Option<PoolCounters>,
         recovery: Option<&Recovery>,
     ) -> Self {
         let counters = channel.counters();
@@ -326,7 +326,7 @@ pub struct LineReport {
 
 impl LineReport {
     /// Collects the counters of the channel and the socket for a line.
-    fn of(line: &config::Line, number: Line, channel: &Channel, receiver: &mut Receiver) -> Self {
+    fn of(line: &config::Line, number: Line, channel: &Channel, receiver: &mut UdpReceiver) -> Self {
         let seen = channel.line(number);
         Self {
             name: line.name.clone(),
@@ -367,8 +367,8 @@ pub struct PoolReport {
 }
 
 impl PoolReport {
-    fn of(counters: Counters) -> Self {
-        let Counters { hits, misses, exhaustions, dropped, high_water } = counters;
+    fn of(counters: PoolCounters) -> Self {
+        let PoolCounters { hits, misses, exhaustions, dropped, high_water } = counters;
         Self { hits, misses, exhaustions, dropped, high_water }
     }
 }
@@ -379,7 +379,9 @@ impl PlantReport {
         sequencer: &mut Sequencer<RingPublish>,
         truncated_datagrams: u64,
         refused: Option<&Refused>,
-        feeds: impl Iterator<Item = (&'a Channel, &'a mut [Receiver], Option<Counters>, Option<&'a Recovery>)>,
+        feeds: impl Iterator<
+            Item = (&'a Channel, &'a mut [UdpReceiver], Option<PoolCounters>, Option<&'a Recovery>),
+        >,
     ) -> Self {
         Self {
             service: config.name.clone(),

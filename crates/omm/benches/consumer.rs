@@ -19,7 +19,7 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::directory::{self, Info, ServiceEntry, ServiceState};
 use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};
-use tapeline_omm::role::consumer::{Consumer, Event, ItemRequest, ServiceName, Settings};
+use tapeline_omm::role::consumer::{Consumer, ConsumerEvent, ConsumerSettings, ItemRequest, ServiceName};
 use tapeline_omm::role::provider::{self, Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Queue, Sent};
 use tapeline_omm::rwf::{
@@ -37,10 +37,10 @@ fn encode(write: impl FnOnce(&mut [u8]) -> Result<usize, tapeline_omm::Refused>)
 
 /// A consumer with so many items open, each with its image, and the ids of their streams.
 fn ready(count: usize) -> (Consumer, Vec<i32>) {
-    let mut silent = |_: &mut Consumer, _: &mut dyn Outbox, _: Event<'_>| {};
+    let mut silent = |_: &mut Consumer, _: &mut dyn Outbox, _: ConsumerEvent<'_>| {};
     let mut out = Queue::new(1 << 28);
     let login = LoginRequest::new(b"user");
-    let mut consumer = Consumer::new(Settings::default(), &login).unwrap();
+    let mut consumer = Consumer::new(ConsumerSettings::default(), &login).unwrap();
     consumer.tick(NOW, &mut out, &mut silent);
     consumer.connected(NOW, &mut out);
     let accepted = encode(|out| LoginRefresh::accepting(&login, LoginFeatures::default()).encode(out));
@@ -90,23 +90,24 @@ impl Outbox for Socket {
 
 /// A provider with so many streams open for an item, each with its image.
 fn open_for(count: usize) -> (Provider, Vec<StreamHandle>) {
-    let mut provider = Provider::new(provider::Settings::default(), NOW);
+    let mut provider = Provider::new(provider::ProviderSettings::default(), NOW);
     let mut out = Socket([0; 1024]);
     let mut streams = Vec::new();
     let image = RefreshHeader {
         flags: flags::refresh::REFRESH_COMPLETE,
         ..RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST)
     };
-    let mut desk = |provider: &mut Provider, out: &mut dyn Outbox, event: provider::Event<'_>| match event {
-        provider::Event::Login { request, .. } => {
-            let _ = provider.accept_login(NOW, out, &request, LoginFeatures::default()).unwrap();
-        }
-        provider::Event::Open { stream, .. } => {
-            let _ = provider.refresh(out, stream, &image, &mut |_| Ok(0)).unwrap();
-            streams.push(stream);
-        }
-        other => panic!("{other:?}"),
-    };
+    let mut desk =
+        |provider: &mut Provider, out: &mut dyn Outbox, event: provider::ProviderEvent<'_>| match event {
+            provider::ProviderEvent::Login { request, .. } => {
+                let _ = provider.accept_login(NOW, out, &request, LoginFeatures::default()).unwrap();
+            }
+            provider::ProviderEvent::Open { stream, .. } => {
+                let _ = provider.refresh(out, stream, &image, &mut |_| Ok(0)).unwrap();
+                streams.push(stream);
+            }
+            other => panic!("{other:?}"),
+        };
     let login = encode(|out| LoginRequest::new(b"user").encode(out));
     provider.message(NOW, &login, &mut out, &mut desk).unwrap();
     for id in 0..count {
@@ -160,8 +161,8 @@ fn main() {
             let id = ids[(place.wrapping_mul(2_654_435_761)) % count];
             tapeline_omm::rwf::patch_stream_id(&mut update, id).unwrap();
             let mut told = 0;
-            let mut application = |_: &mut Consumer, _: &mut dyn Outbox, event: Event<'_>| {
-                if let Event::Message { message, .. } = event {
+            let mut application = |_: &mut Consumer, _: &mut dyn Outbox, event: ConsumerEvent<'_>| {
+                if let ConsumerEvent::Message { message, .. } = event {
                     told += message.payload().len() as u64;
                 }
             };

@@ -8,7 +8,7 @@
 //!   [`Pack::error`] writes the answer to it.
 //!
 //! ```
-//! use tapeline_omm::json::{Converter, Kind, Pack, Packed};
+//! use tapeline_omm::json::{Converter, MessageKind, Pack, Packed};
 //! use tapeline_omm::{Dictionary, rwf::MessageView};
 //!
 //! let services = [(1, "DIRECT_FEED")];
@@ -18,12 +18,12 @@
 //! let mut pack = Pack::new(&mut out);
 //! for incoming in Packed::parse(text)? {
 //!     match incoming.kind() {
-//!         Kind::Ping => pack.pong(),
-//!         Kind::Message => {
+//!         MessageKind::Ping => pack.pong(),
+//!         MessageKind::Message => {
 //!             let message = MessageView::parse(converter.read(&incoming, &mut room)?)?;
 //!             pack.message(&converter, &message)?;
 //!         }
-//!         Kind::Pong | Kind::Error => {}
+//!         MessageKind::Pong | MessageKind::Error => {}
 //!     }
 //! }
 //! pack.finish();
@@ -56,12 +56,12 @@ mod write;
 
 use crate::Dictionary;
 
-pub use fault::{Fault, Problem, WriteError};
+pub use fault::{Fault, JsonProblem, WriteError};
 pub use pack::Pack;
-pub use scan::{Incoming, Kind, Packed, PackedPlace};
+pub use scan::{Incoming, MessageKind, Packed, PackedPlace};
 
 /// Ids and names of services. Implemented by the owner of the directory.
-pub trait Services: std::fmt::Debug {
+pub trait ServiceNames: std::fmt::Debug {
     /// Returns the id of a service; `None` if the service does not exist.
     fn id(&self, name: &str) -> Option<u16>;
 
@@ -70,7 +70,7 @@ pub trait Services: std::fmt::Debug {
 }
 
 /// No services: ids stay numbers, and every name is unknown.
-impl Services for () {
+impl ServiceNames for () {
     fn id(&self, _name: &str) -> Option<u16> {
         None
     }
@@ -80,7 +80,7 @@ impl Services for () {
     }
 }
 
-impl<S: AsRef<str> + std::fmt::Debug> Services for [(u16, S)] {
+impl<S: AsRef<str> + std::fmt::Debug> ServiceNames for [(u16, S)] {
     fn id(&self, name: &str) -> Option<u16> {
         self.iter().find(|(_, other)| other.as_ref() == name).map(|(id, _)| *id)
     }
@@ -90,7 +90,7 @@ impl<S: AsRef<str> + std::fmt::Debug> Services for [(u16, S)] {
     }
 }
 
-impl<S: AsRef<str> + std::fmt::Debug, const N: usize> Services for [(u16, S); N] {
+impl<S: AsRef<str> + std::fmt::Debug, const N: usize> ServiceNames for [(u16, S); N] {
     fn id(&self, name: &str) -> Option<u16> {
         self.as_slice().id(name)
     }
@@ -103,7 +103,7 @@ impl<S: AsRef<str> + std::fmt::Debug, const N: usize> Services for [(u16, S); N]
 /// Options of a server's converter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct JsonSettings {
     /// `true` to write enumerated fields as display texts, if the dictionary has them.
     pub expand_enumerations: bool,
     /// Service of requests and posts that name none, except logins and directories.
@@ -116,7 +116,7 @@ pub struct Settings {
     pub most_text: usize,
 }
 
-impl Default for Settings {
+impl Default for JsonSettings {
     /// Returns the defaults: enumerations as numbers, no default service, unknown fields are faults, unknown members
     /// are not, 16 MiB.
     fn default() -> Self {
@@ -136,15 +136,15 @@ pub struct Converter<'c> {
     /// Dictionary of the field ids and names.
     pub dictionary: &'c Dictionary,
     /// Ids and names of the services.
-    pub services: &'c dyn Services,
+    pub services: &'c dyn ServiceNames,
     /// Options.
-    pub settings: Settings,
+    pub settings: JsonSettings,
 }
 
 impl<'c> Converter<'c> {
     /// Creates a converter with the default settings.
     #[must_use]
-    pub fn new(dictionary: &'c Dictionary, services: &'c dyn Services) -> Self {
-        Self { dictionary, services, settings: Settings::default() }
+    pub fn new(dictionary: &'c Dictionary, services: &'c dyn ServiceNames) -> Self {
+        Self { dictionary, services, settings: JsonSettings::default() }
     }
 }

@@ -81,10 +81,10 @@ fn json_is_written_and_read() {
 
 #[test]
 fn a_consumer_takes_updates() {
-    let mut silent = |_: &mut Consumer, _: &mut dyn Outbox, _: consumer::Event<'_>| {};
+    let mut silent = |_: &mut Consumer, _: &mut dyn Outbox, _: consumer::ConsumerEvent<'_>| {};
     let mut out = Queue::new(1 << 20);
     let login = LoginRequest::new(b"user");
-    let mut consumer = Consumer::new(consumer::Settings::default(), &login).unwrap();
+    let mut consumer = Consumer::new(consumer::ConsumerSettings::default(), &login).unwrap();
     consumer.tick(NOW, &mut out, &mut silent);
     consumer.connected(NOW, &mut out);
     let accepted = encoded(|out| LoginRefresh::accepting(&login, LoginFeatures::default()).encode(out));
@@ -109,8 +109,8 @@ fn a_consumer_takes_updates() {
     let count = allocations(100, |turn| {
         let len = update(&mut room, turn as i64);
         patch_stream_id(&mut room, id).unwrap();
-        let mut application = |_: &mut Consumer, _: &mut dyn Outbox, event: consumer::Event<'_>| {
-            told += u64::from(matches!(event, consumer::Event::Message { .. }));
+        let mut application = |_: &mut Consumer, _: &mut dyn Outbox, event: consumer::ConsumerEvent<'_>| {
+            told += u64::from(matches!(event, consumer::ConsumerEvent::Message { .. }));
         };
         consumer.message(NOW, &room[..len], &mut out, &mut application);
         consumer.tick(NOW, &mut out, &mut application);
@@ -141,23 +141,24 @@ impl Outbox for Socket {
 #[test]
 fn a_provider_publishes_to_many_streams() {
     const STREAMS: i32 = 50;
-    let mut provider = Provider::new(provider::Settings::default(), NOW);
+    let mut provider = Provider::new(provider::ProviderSettings::default(), NOW);
     let mut out = Socket { room: [0; 1024], sent: 0 };
     let mut streams = Vec::new();
     let image = RefreshHeader {
         flags: flags::refresh::REFRESH_COMPLETE,
         ..RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST)
     };
-    let mut desk = |provider: &mut Provider, out: &mut dyn Outbox, event: provider::Event<'_>| match event {
-        provider::Event::Login { request, .. } => {
-            let _ = provider.accept_login(NOW, out, &request, LoginFeatures::default()).unwrap();
-        }
-        provider::Event::Open { stream, .. } => {
-            let _ = provider.refresh(out, stream, &image, &mut |_| Ok(0)).unwrap();
-            streams.push(stream);
-        }
-        other => panic!("{other:?}"),
-    };
+    let mut desk =
+        |provider: &mut Provider, out: &mut dyn Outbox, event: provider::ProviderEvent<'_>| match event {
+            provider::ProviderEvent::Login { request, .. } => {
+                let _ = provider.accept_login(NOW, out, &request, LoginFeatures::default()).unwrap();
+            }
+            provider::ProviderEvent::Open { stream, .. } => {
+                let _ = provider.refresh(out, stream, &image, &mut |_| Ok(0)).unwrap();
+                streams.push(stream);
+            }
+            other => panic!("{other:?}"),
+        };
     let login = encoded(|out| LoginRequest::new(b"user").encode(out));
     provider.message(NOW, &login, &mut out, &mut desk).unwrap();
     for id in 2..2 + STREAMS {

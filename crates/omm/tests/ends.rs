@@ -82,11 +82,11 @@ impl Source {
     }
 }
 
-impl provider::Application for Source {
-    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: provider::Event<'_>) {
-        use provider::Event;
+impl provider::ProviderApplication for Source {
+    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: provider::ProviderEvent<'_>) {
+        use provider::ProviderEvent;
         match event {
-            Event::Login { request, .. } => {
+            ProviderEvent::Login { request, .. } => {
                 let features = LoginFeatures {
                     support_omm_post: Some(1),
                     support_batch_requests: Some(7),
@@ -97,25 +97,25 @@ impl provider::Application for Source {
                 let sent = provider.accept_login(self.now, out, &request, features);
                 assert_eq!(sent, Ok(Sent::Queued));
             }
-            Event::Directory { stream, .. } => {
+            ProviderEvent::Directory { stream, .. } => {
                 assert_eq!(provider.directory(out, stream, &self.directory), Ok(Sent::Queued));
             }
-            Event::Dictionary { stream, .. } => {
+            ProviderEvent::Dictionary { stream, .. } => {
                 assert_eq!(provider.dictionary(out, stream, &self.dictionary), Sent::Queued);
             }
-            Event::Open { stream, request } | Event::Reissue { stream, request } => {
+            ProviderEvent::Open { stream, request } | ProviderEvent::Reissue { stream, request } => {
                 assert_eq!(request.domain, Domain::MARKET_PRICE);
                 if !self.image(provider, out, stream) {
                     self.unanswered.push(stream);
                 }
             }
-            Event::Closed { .. } => self.closed += 1,
-            Event::Post { receipt, header, .. } => {
+            ProviderEvent::Closed { .. } => self.closed += 1,
+            ProviderEvent::Post { receipt, header, .. } => {
                 let text = b"not today";
                 let nak = (header.post_id == Some(2)).then_some(Nak { code: NakCode::DENIED_BY_SRC, text });
                 assert_eq!(provider.ack(out, receipt.unwrap(), nak), Sent::Queued);
             }
-            Event::RoundTrip { .. } => self.trips += 1,
+            ProviderEvent::RoundTrip { .. } => self.trips += 1,
             other => panic!("{other:?}"),
         }
     }
@@ -132,12 +132,12 @@ struct Sink {
     dictionary: usize,
 }
 
-impl consumer::Application for Sink {
-    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: consumer::Event<'_>) {
-        use consumer::Event;
+impl consumer::ConsumerApplication for Sink {
+    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: consumer::ConsumerEvent<'_>) {
+        use consumer::ConsumerEvent;
         match event {
-            Event::Connect { .. } => consumer.connected(consumer.now(), out),
-            Event::Message { message, .. } => match message.class() {
+            ConsumerEvent::Connect { .. } => consumer.connected(consumer.now(), out),
+            ConsumerEvent::Message { message, .. } => match message.class() {
                 MessageClass::REFRESH => {
                     assert_eq!(bid(message), Real::decimal(100, 2));
                     self.images += 1;
@@ -148,11 +148,13 @@ impl consumer::Application for Sink {
                 }
                 class => panic!("{class}"),
             },
-            Event::State { state, .. } if state.data == DataState::SUSPECT => self.suspect += 1,
-            Event::State { .. } => self.good += 1,
-            Event::Ack { ack, .. } => self.acks.push((ack.ack_id, ack.nak_code)),
-            Event::Dictionary(dictionary) => self.dictionary = dictionary.len(),
-            Event::TimedOut(_) | Event::Malformed(_) | Event::DictionaryFailed(_) => panic!("{event:?}"),
+            ConsumerEvent::State { state, .. } if state.data == DataState::SUSPECT => self.suspect += 1,
+            ConsumerEvent::State { .. } => self.good += 1,
+            ConsumerEvent::Ack { ack, .. } => self.acks.push((ack.ack_id, ack.nak_code)),
+            ConsumerEvent::Dictionary(dictionary) => self.dictionary = dictionary.len(),
+            ConsumerEvent::TimedOut(_) | ConsumerEvent::Malformed(_) | ConsumerEvent::DictionaryFailed(_) => {
+                panic!("{event:?}")
+            }
             _ => {}
         }
     }
@@ -208,7 +210,8 @@ impl Line {
 }
 
 fn line() -> Line {
-    let settings = provider::Settings { round_trip_interval_ms: 20, ..provider::Settings::default() };
+    let settings =
+        provider::ProviderSettings { round_trip_interval_ms: 20, ..provider::ProviderSettings::default() };
     let mut directory = Directory::new();
     directory.apply(&service());
     let source = Source {
@@ -223,7 +226,8 @@ fn line() -> Line {
     };
     let mut request = LoginRequest::new(b"user");
     request.attributes.round_trip_latency = Some(login::ROUND_TRIP_WANTED);
-    let wishes = consumer::Settings { downloads_dictionary: true, ..consumer::Settings::default() };
+    let wishes =
+        consumer::ConsumerSettings { downloads_dictionary: true, ..consumer::ConsumerSettings::default() };
     Line {
         provider: Provider::new(settings, Nanos(0)),
         source,
@@ -347,9 +351,13 @@ fn posts_and_refusals() {
 #[test]
 fn publishing_through_a_small_buffer() {
     let (mut down, mut up) = (Queue::new(ROOM), Queue::new(ROOM));
-    let mut acceptor = Acceptor::new(acceptor::Settings::default(), Nanos(0));
-    let mut publisher =
-        NiProvider::new(ni_provider::Settings::default(), &LoginRequest::new(b"user"), &[service()]).unwrap();
+    let mut acceptor = Acceptor::new(acceptor::AcceptorSettings::default(), Nanos(0));
+    let mut publisher = NiProvider::new(
+        ni_provider::NiProviderSettings::default(),
+        &LoginRequest::new(b"user"),
+        &[service()],
+    )
+    .unwrap();
     for number in 0..ITEMS {
         publisher.add(7, Domain::MARKET_PRICE, format!("ITEM{number}").as_bytes(), number as u64).unwrap();
     }
@@ -358,30 +366,31 @@ fn publishing_through_a_small_buffer() {
     let len = price(100)(&mut payload).unwrap();
     for step in 1..10_000 {
         let now = Nanos(step * STEP);
-        let mut publish =
-            |publisher: &mut NiProvider, out: &mut dyn Outbox, event: ni_provider::Event<'_>| match event {
-                ni_provider::Event::Connect { .. } => publisher.connected(now, out),
-                ni_provider::Event::ImageWanted { item, .. } => {
-                    let header = RefreshHeader::new(Domain(0), 0, State::OPEN_OK, DataType::FIELD_LIST);
-                    let header = RefreshHeader { flags: flags::refresh::REFRESH_COMPLETE, ..header };
-                    let _ = publisher.publish(out, item, &Publish::Refresh(header), &payload[..len]).unwrap();
-                }
-                ni_provider::Event::Message { message, .. } => {
-                    posts += usize::from(message.class() == MessageClass::POST);
-                }
-                _ => {}
-            };
+        let mut publish = |publisher: &mut NiProvider,
+                           out: &mut dyn Outbox,
+                           event: ni_provider::NiProviderEvent<'_>| match event {
+            ni_provider::NiProviderEvent::Connect { .. } => publisher.connected(now, out),
+            ni_provider::NiProviderEvent::ImageWanted { item, .. } => {
+                let header = RefreshHeader::new(Domain(0), 0, State::OPEN_OK, DataType::FIELD_LIST);
+                let header = RefreshHeader { flags: flags::refresh::REFRESH_COMPLETE, ..header };
+                let _ = publisher.publish(out, item, &Publish::Refresh(header), &payload[..len]).unwrap();
+            }
+            ni_provider::NiProviderEvent::Message { message, .. } => {
+                posts += usize::from(message.class() == MessageClass::POST);
+            }
+            _ => {}
+        };
         publisher.tick(now, &mut up, &mut publish);
         while let Some(message) = down.pop() {
             publisher.message(now, &message, &mut up, &mut publish);
         }
         let mut accept =
-            |acceptor: &mut Acceptor, out: &mut dyn Outbox, event: acceptor::Event<'_>| match event {
-                acceptor::Event::Login { request, .. } => {
+            |acceptor: &mut Acceptor, out: &mut dyn Outbox, event: acceptor::AcceptorEvent<'_>| match event {
+                acceptor::AcceptorEvent::Login { request, .. } => {
                     assert_eq!(request.attributes.role, Some(login::ROLE_PROVIDER));
                     let _ = acceptor.accept_login(out, &request, LoginFeatures::default()).unwrap();
                 }
-                acceptor::Event::Image { item, message, .. } => {
+                acceptor::AcceptorEvent::Image { item, message, .. } => {
                     assert_eq!(bid(&message), Real::decimal(100, 2));
                     assert_eq!(
                         acceptor.directory().service(item.service_id.unwrap()).unwrap().name(),
@@ -389,7 +398,7 @@ fn publishing_through_a_small_buffer() {
                     );
                     images += 1;
                 }
-                acceptor::Event::Service(_) => {}
+                acceptor::AcceptorEvent::Service(_) => {}
                 other => panic!("{other:?}"),
             };
         while let Some(message) = up.pop() {
@@ -406,8 +415,8 @@ fn publishing_through_a_small_buffer() {
     let post =
         PostHeader::new(Domain::MARKET_PRICE, stream_id, PostUserInfo::default(), DataType::FIELD_LIST);
     assert_eq!(acceptor.post(&mut down, &post, &mut price(1)), Ok(Sent::Queued));
-    let mut count = |_: &mut NiProvider, _: &mut dyn Outbox, event: ni_provider::Event<'_>| {
-        if let ni_provider::Event::Message { item, .. } = event {
+    let mut count = |_: &mut NiProvider, _: &mut dyn Outbox, event: ni_provider::NiProviderEvent<'_>| {
+        if let ni_provider::NiProviderEvent::Message { item, .. } = event {
             posts += usize::from(item.is_some());
         }
     };

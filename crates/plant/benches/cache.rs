@@ -36,7 +36,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_omm::{Date, Dictionary, Fid, FieldList, FieldListEncoder, Real, Time, Value};
 use tapeline_plant::Seq;
-use tapeline_plant::cache::{Answer, Cache, ItemKey, Limits, Slot};
+use tapeline_plant::cache::{AnswerParameters, Cache, ItemKey, Limits, Slot};
 
 /// Items of the large cache.
 const ITEMS: usize = 100_000;
@@ -226,12 +226,12 @@ fn main() {
     });
     let mut out = vec![0; 2_048];
     bench.add(("image", FIELDS, "same"), images[0].len() as f64, |n| {
-        let mut parts = cache.image(&one).unwrap().parts(Answer::to(n as i32));
+        let mut parts = cache.image(&one).unwrap().parts(AnswerParameters::to(n as i32));
         parts.write(&mut out).unwrap().unwrap() as u64
     });
     bench.add(("image", FIELDS, "items"), images[0].len() as f64, |n| {
         let name = &names[n.wrapping_mul(7_919) % items];
-        let mut parts = cache.image(&key(name)).unwrap().parts(Answer::to(n as i32));
+        let mut parts = cache.image(&key(name)).unwrap().parts(AnswerParameters::to(n as i32));
         parts.write(&mut out).unwrap().unwrap() as u64
     });
     orders(&mut bench, &mut cache, random);

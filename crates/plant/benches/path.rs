@@ -25,11 +25,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use input::Input;
 use tapeline_feed::Protocol;
-use tapeline_feed::book::{Book, Books, Quote, Settings as BookSettings};
-use tapeline_feed::itch::framing::{Frames, Framing};
-use tapeline_feed::itch::{Decoder, Locate, Record, Side};
+use tapeline_feed::book::{Book, BookSettings, Books, Quote};
+use tapeline_feed::itch::framing::{FileFraming, Frames};
+use tapeline_feed::itch::{Decoder, ItchRecord, Locate, Side};
 use tapeline_feed::line::{self, Arbiter, Line, Sink};
-use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session};
+use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, PacketBuilder};
 use tapeline_feed::normalise::{Itch, Normaliser};
 use tapeline_feed::simulate::checksum;
 use tapeline_measure::{Clock, Nanos, cores, pin, ticks_ordered};
@@ -109,10 +109,10 @@ fn options() -> Options {
 fn packed(file: &[u8], first: u64) -> (Vec<u8>, u64) {
     let mut out = Vec::with_capacity(file.len() + file.len() / 16);
     let mut buffer = [0; DEFAULT_PACKET_BYTES];
-    let mut frames = Frames::with(file, Framing::Length).peekable();
+    let mut frames = Frames::with(file, FileFraming::Length).peekable();
     let mut sequence = first;
     while frames.peek().is_some() {
-        let mut packet = PacketBuilder::new(&mut buffer, Session::new("BENCH"), sequence).unwrap();
+        let mut packet = PacketBuilder::new(&mut buffer, MoldSession::new("BENCH"), sequence).unwrap();
         while frames.peek().is_some_and(|message| packet.push(message).is_ok()) {
             frames.next();
         }
@@ -127,8 +127,8 @@ fn packed(file: &[u8], first: u64) -> (Vec<u8>, u64) {
 /// Decode and books alone, 32 messages at a time, with an event for each change of a best price.
 fn books(file: &[u8], books: &mut Books) -> u64 {
     let decoder = Decoder::new();
-    let mut frames = Frames::with(file, Framing::Length);
-    let mut records = [Record::default(); 32];
+    let mut frames = Frames::with(file, FileFraming::Length);
+    let mut records = [ItchRecord::default(); 32];
     let mut events = 0;
     loop {
         let filled = decoder.fill(&mut frames, &mut records);
@@ -208,13 +208,13 @@ fn channel() -> Channel {
         midnight: Nanos(0),
         midnight_before: None,
         publish: PublishPolicy::Changes,
-        arbitration: line::Settings::default(),
+        arbitration: line::ArbiterSettings::default(),
         books: BookSettings::default(),
     })
 }
 
 fn feed<P: Publish>(packets: &[u8], channel: &mut Channel, to: &mut Sequencer<P>, clock: &Clock) {
-    for packet in Frames::with(packets, Framing::Length) {
+    for packet in Frames::with(packets, FileFraming::Length) {
         channel.datagram(Line::A, packet, Nanos(1), clock, to).unwrap();
     }
 }
@@ -276,13 +276,13 @@ fn main() {
                 normaliser: Normaliser::Itch(Itch::new(BookSettings::default(), Nanos(0))),
                 count: 0,
             };
-            let mut arbiter = Arbiter::new(line::Settings::default());
-            for packet in Frames::with(&before, Framing::Length) {
+            let mut arbiter = Arbiter::new(line::ArbiterSettings::default());
+            for packet in Frames::with(&before, FileFraming::Length) {
                 arbiter.datagram(Line::A, packet, Nanos(1), &mut drafts).unwrap();
             }
             drafts.count = 0;
             time(1, &mut || {
-                for packet in Frames::with(&packets, Framing::Length) {
+                for packet in Frames::with(&packets, FileFraming::Length) {
                     arbiter.datagram(Line::A, packet, Nanos(1), &mut drafts).unwrap();
                 }
                 drafts.count

@@ -28,7 +28,7 @@
 //! ```
 //! use tapeline_omm::rwf::{self, DataType, Domain, MessageView, RefreshHeader, flags};
 //! use tapeline_omm::{FieldList, FieldListEncoder, Real, State, fid};
-//! use tapeline_plant::cache::{Answer, Cache, ItemKey, Limits};
+//! use tapeline_plant::cache::{AnswerParameters, Cache, ItemKey, Limits};
 //! use tapeline_plant::Seq;
 //!
 //! let price = |room: &mut [u8], bid| {
@@ -51,7 +51,7 @@
 //!
 //! let image = cache.image(&item).expect("applied above");
 //! assert_eq!((image.seq(), image.is_complete()), (Seq(2), true));
-//! let mut parts = image.parts(Answer::to(77));
+//! let mut parts = image.parts(AnswerParameters::to(77));
 //! let len = parts.write(&mut out)?.expect("there is always one part");
 //! let message = MessageView::parse(&out[..len])?;
 //! let bid = FieldList::parse(message.payload())?.find(fid::BID)?.expect("in the image").real()?;
@@ -85,9 +85,9 @@ use item::{Item, Progress};
 use record::{Scratch, Words};
 use shape::Shapes;
 
-pub use image::{Answer, Image, Parts, View};
+pub use image::{AnswerParameters, Image, Parts, View};
 pub use item::ItemKey;
-pub use limits::{CacheCounters, Limits, Memory, Refused};
+pub use limits::{CacheCounters, Limits, Memory, NotApplied};
 
 /// The effect of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,9 +183,9 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Refused`]. A message is checked before anything of it is applied, so it is applied as a whole or not at all; beyond a limit the image is
+    /// [`NotApplied`]. A message is checked before anything of it is applied, so it is applied as a whole or not at all; beyond a limit the image is
     /// dropped.
-    pub fn apply(&mut self, key: &ItemKey<'_>, seq: Seq, message: &[u8]) -> Result<Applied, Refused> {
+    pub fn apply(&mut self, key: &ItemKey<'_>, seq: Seq, message: &[u8]) -> Result<Applied, NotApplied> {
         self.apply_at(&mut Slot::default(), key, seq, message)
     }
 
@@ -201,7 +201,7 @@ impl Cache {
         key: &ItemKey<'_>,
         seq: Seq,
         message: &[u8],
-    ) -> Result<Applied, Refused> {
+    ) -> Result<Applied, NotApplied> {
         let known = self.item_at(*slot).map(|_| slot.place);
         let place = known.or_else(|| self.find(key));
         let done = match MessageView::parse(message) {
@@ -216,7 +216,7 @@ impl Cache {
             Ok(Applied::Update) => self.counters.updates += 1,
             Ok(Applied::Status { .. }) => self.counters.statuses += 1,
             Ok(Applied::PassedBy) => self.counters.passed_by += 1,
-            Err(Refused::Limit { .. }) => self.counters.over_limit += 1,
+            Err(NotApplied::Limit { .. }) => self.counters.over_limit += 1,
             Err(_) => self.counters.malformed += 1,
         }
         done
@@ -228,7 +228,7 @@ impl Cache {
         (key, place): (&ItemKey<'_>, Option<u32>),
         seq: Seq,
         message: &MessageView<'_>,
-    ) -> Result<Applied, Refused> {
+    ) -> Result<Applied, NotApplied> {
         match (message.class(), place) {
             (MessageClass::UPDATE, Some(place)) => self.update(place, seq, message),
             (MessageClass::REFRESH, _) => self.refresh(key, place, seq, message),
@@ -237,7 +237,7 @@ impl Cache {
         }
     }
 
-    fn update(&mut self, place: u32, seq: Seq, message: &MessageView<'_>) -> Result<Applied, Refused> {
+    fn update(&mut self, place: u32, seq: Seq, message: &MessageView<'_>) -> Result<Applied, NotApplied> {
         use flags::update as flag;
         let said = message.flags();
         let Some(item) = self.items.get_mut(place as usize).and_then(Option::as_mut) else {
@@ -256,7 +256,7 @@ impl Cache {
         let has_data = message.container() != DataType::NO_DATA;
         if has_data && message.container() != item.container {
             let (image, update) = (item.container, message.container());
-            return Err(self.refuse(Some(place), Refused::Mismatch { image, update }));
+            return Err(self.refuse(Some(place), NotApplied::Mismatch { image, update }));
         }
         let ripples = !said.has(flag::DO_NOT_RIPPLE);
         if !has_data || item.body.overwrite(message.payload(), ripples, &mut self.shapes) {
@@ -272,7 +272,7 @@ impl Cache {
 
     /// Folds the data of an update into an image of the same container.
     #[inline(never)]
-    fn fold(&mut self, place: u32, payload: &[u8], ripples: bool) -> Result<(), Refused> {
+    fn fold(&mut self, place: u32, payload: &[u8], ripples: bool) -> Result<(), NotApplied> {
         let Some(Some(item)) = self.items.get_mut(place as usize) else { return Ok(()) };
         let before = item.body.bytes();
         let mut tools = Tools {
@@ -296,7 +296,7 @@ impl Cache {
         place: Option<u32>,
         seq: Seq,
         message: &MessageView<'_>,
-    ) -> Result<Applied, Refused> {
+    ) -> Result<Applied, NotApplied> {
         let header = match message.header() {
             Ok(Header::Refresh(header)) => header,
             Ok(_) => return Ok(Applied::PassedBy),
@@ -325,7 +325,7 @@ impl Cache {
         seq: Seq,
         header: &RefreshHeader<'_>,
         payload: &[u8],
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, NotApplied> {
         use flags::refresh as flag;
         let dictionary = self.dictionary_of(place);
         let Some(item) = self.items.get_mut(place as usize).and_then(Option::as_mut) else {
@@ -375,7 +375,7 @@ impl Cache {
         Ok(item.progress == Progress::Complete && !item.is_broken)
     }
 
-    fn status(&mut self, place: u32, seq: Seq, message: &MessageView<'_>) -> Result<Applied, Refused> {
+    fn status(&mut self, place: u32, seq: Seq, message: &MessageView<'_>) -> Result<Applied, NotApplied> {
         let header = match message.header() {
             Ok(Header::Status(header)) => header,
             Ok(_) => return Ok(Applied::PassedBy),
@@ -495,12 +495,12 @@ impl Cache {
     }
 
     /// Creates a place for a new item.
-    fn begin(&mut self, key: &ItemKey<'_>) -> Result<u32, Refused> {
+    fn begin(&mut self, key: &ItemKey<'_>) -> Result<u32, NotApplied> {
         if self.index.len() >= self.limits.items {
-            return Err(Refused::Limit { what: "items", limit: self.limits.items });
+            return Err(NotApplied::Limit { what: "items", limit: self.limits.items });
         }
         if self.bytes() > self.limits.bytes {
-            return Err(Refused::Limit { what: "bytes", limit: self.limits.bytes });
+            return Err(NotApplied::Limit { what: "bytes", limit: self.limits.bytes });
         }
         // The serial does not repeat between two uses of a slot.
         self.serial = self.serial.wrapping_add(1).max(1);
@@ -526,20 +526,20 @@ impl Cache {
 
     /// Refuses bytes beyond a limit, and drops the image that caused the excess.
     #[inline]
-    fn check_bytes(&mut self, place: u32) -> Result<(), Refused> {
+    fn check_bytes(&mut self, place: u32) -> Result<(), NotApplied> {
         if self.bytes() <= self.limits.bytes {
             return Ok(());
         }
-        Err(self.refuse(Some(place), Refused::Limit { what: "bytes", limit: self.limits.bytes }))
+        Err(self.refuse(Some(place), NotApplied::Limit { what: "bytes", limit: self.limits.bytes }))
     }
 
     /// Marks the image for which a message was refused.
     #[cold]
-    fn refuse(&mut self, place: Option<u32>, why: Refused) -> Refused {
+    fn refuse(&mut self, place: Option<u32>, why: NotApplied) -> NotApplied {
         let item = place.and_then(|place| self.items.get_mut(place as usize)?.as_mut());
         if let Some(item) = item {
             item.is_broken = true;
-            if matches!(why, Refused::Limit { .. }) {
+            if matches!(why, NotApplied::Limit { .. }) {
                 self.held -= item.body.bytes();
                 item.body.clear(&mut self.shapes);
                 item.progress = Progress::Empty;

@@ -49,9 +49,9 @@ pub struct ChannelSettings {
     /// The selection of messages that become ticks.
     pub publish: PublishPolicy,
     /// The limits and policies of arbitration. The protocol sets the framing, and also the handling of a restart unless restarts are ignored.
-    pub arbitration: line::Settings,
+    pub arbitration: line::ArbiterSettings,
     /// The limits of the books.
-    pub books: book::Settings,
+    pub books: book::BookSettings,
 }
 
 /// The counters of a channel, in addition to those of its arbiter, normaliser and lines.
@@ -101,7 +101,7 @@ impl Channel {
     #[must_use]
     pub fn new(settings: ChannelSettings) -> Self {
         Self {
-            arbiter: Arbiter::new(line::Settings {
+            arbiter: Arbiter::new(line::ArbiterSettings {
                 framing: settings.protocol.framing().unwrap_or_default(),
                 restart: match settings.arbitration.restart {
                     Restart::Ignore => Restart::Ignore,
@@ -247,7 +247,7 @@ impl Channel {
     }
 
     /// Sets the symbols for the numbers in DBN records, from the metadata of a file. No effect for other protocols.
-    pub fn name_by(&mut self, symbols: &dbn::Symbols) {
+    pub fn name_by(&mut self, symbols: &dbn::DbnSymbols) {
         if let Normaliser::Dbn(dbn) = &mut self.stage.normaliser {
             dbn.name_by(symbols.clone());
         }

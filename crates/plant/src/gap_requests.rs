@@ -1,16 +1,16 @@
 //! What a channel lacks, as requests to the feed's servers.
 
 use tapeline_feed::line;
-use tapeline_feed::moldudp64::recover::{Client, Settings, Statistics};
+use tapeline_feed::moldudp64::recover::{ClientSettings, ClientStatistics, RetransmissionClient};
 use tapeline_measure::Nanos;
 
 use crate::Channel;
 
-/// The requests for the missing messages of one [`Channel`]. The owner sends what [`Client::poll`] returns, gives answers to
-/// [`Client::answer`] and then to the channel, and tells the channel what is [given up](Client::given_up).
+/// The requests for the missing messages of one [`Channel`]. The owner sends what [`RetransmissionClient::poll`] returns, gives answers to
+/// [`RetransmissionClient::answer`] and then to the channel, and tells the channel what is [given up](RetransmissionClient::given_up).
 #[derive(Debug)]
 pub struct GapRequests {
-    client: Client,
+    client: RetransmissionClient,
     /// The number of sequence resets of the feed that the client knows of.
     restarts: u64,
 }
@@ -30,12 +30,12 @@ pub enum Look {
 impl GapRequests {
     /// Creates the requests of a channel that lacks nothing yet.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
-        Self { client: Client::new(settings), restarts: 0 }
+    pub fn new(settings: ClientSettings) -> Self {
+        Self { client: RetransmissionClient::new(settings), restarts: 0 }
     }
 
     /// Returns the rules of requests and answers.
-    pub fn client(&mut self) -> &mut Client {
+    pub fn client(&mut self) -> &mut RetransmissionClient {
         &mut self.client
     }
 
@@ -47,7 +47,7 @@ impl GapRequests {
 
     /// Returns the counters of requests and answers.
     #[must_use]
-    pub fn statistics(&self) -> &Statistics {
+    pub fn statistics(&self) -> &ClientStatistics {
         self.client.statistics()
     }
 

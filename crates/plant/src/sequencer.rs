@@ -84,7 +84,7 @@ pub(crate) struct Consolidating {
 
 /// The validity of a channel's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ChannelStanding {
     /// Messages are missing, or no data arrives.
     Doubtful,
     /// All data has arrived again.
@@ -321,14 +321,14 @@ impl<P: Publish> Sequencer<P> {
     pub(crate) fn set_standing(
         &mut self,
         channel: u16,
-        standing: Standing,
+        standing: ChannelStanding,
         time: &impl Time,
     ) -> Result<(), Refused> {
         let Some(consolidation) = &mut self.consolidation else { return Ok(()) };
         let changed = match standing {
-            Standing::Doubtful => consolidation.set_current(channel, false),
-            Standing::Current => consolidation.set_current(channel, true),
-            Standing::New => {
+            ChannelStanding::Doubtful => consolidation.set_current(channel, false),
+            ChannelStanding::Current => consolidation.set_current(channel, true),
+            ChannelStanding::New => {
                 let mut changed = consolidation.clear(channel);
                 changed.extend(consolidation.set_current(channel, true));
                 changed

@@ -17,7 +17,7 @@
 //! | an item's message exceeds the maximum of the ring | this item is suspect until its next image | – |
 //!
 //! [`Sources`] does no I/O: messages, time and capacity go in, messages go out through [`Outlets`], ticks through the
-//! [`Sequencer`]. All other output is taken as data: [`Wish`], [`Note`], [`Answer`]. Everything has a limit
+//! [`Sequencer`]. All other output is taken as data: [`Wish`], [`SourceNote`], [`Answer`]. Everything has a limit
 //! ([`Settings`]). No message of a source can block the plant or harm another source.
 
 mod demanded;
@@ -40,7 +40,7 @@ use std::collections::{BTreeMap, VecDeque};
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::acceptor::Acceptor;
-use tapeline_omm::role::consumer::{Application, Consumer, Event, Handle};
+use tapeline_omm::role::consumer::{Consumer, ConsumerApplication, ConsumerEvent, Handle};
 use tapeline_omm::role::{Outbox, Over};
 use tapeline_omm::rwf::Domain;
 
@@ -56,9 +56,9 @@ use requested::Requests;
 use services::Service;
 use serving::Serving;
 
-pub use note::{Counters, Note, Wish};
+pub use note::{Counters, SourceNote, Wish};
 pub use outlets::{LinkId, Outlets};
-pub use seen::{Part, SeenSource, Standing};
+pub use seen::{SeenSource, SourceRole, Standing};
 pub use settings::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sharing, Sourcing};
 
 /// Maximum number of queued notes; further ones are dropped.
@@ -94,7 +94,7 @@ struct Desk {
     /// Bytes of the queued answers.
     answer_bytes: usize,
     wishes: VecDeque<Wish>,
-    notes: VecDeque<Note>,
+    notes: VecDeque<SourceNote>,
     /// Open items to close at a source, each with its name if no client needs it at all.
     to_close: Vec<(LinkId, Handle, Option<ItemName>)>,
     counters: Counters,
@@ -276,9 +276,9 @@ impl Sources {
         };
         let (source, why) = (there.state.name.clone(), why.to_owned());
         if was_ready {
-            self.desk.note(Note::Gone { source, why });
+            self.desk.note(SourceNote::Gone { source, why });
         } else if !std::mem::replace(&mut there.state.is_known_lost, true) {
-            self.desk.note(Note::NotReached { source, why });
+            self.desk.note(SourceNote::NotReached { source, why });
         }
         self.review(link, to, time)
     }
@@ -400,7 +400,7 @@ impl Sources {
     }
 
     /// Returns the next note to log. Call until it returns `None`.
-    pub fn next_note(&mut self) -> Option<Note> {
+    pub fn next_note(&mut self) -> Option<SourceNote> {
         self.desk.notes.pop_front()
     }
 
@@ -508,12 +508,12 @@ impl Sources {
 /// The state of items no longer matters: the ring ends with the plant.
 struct Leaving;
 
-impl Application for Leaving {
-    fn event(&mut self, _consumer: &mut Consumer, _out: &mut dyn Outbox, _event: Event<'_>) {}
+impl ConsumerApplication for Leaving {
+    fn event(&mut self, _consumer: &mut Consumer, _out: &mut dyn Outbox, _event: ConsumerEvent<'_>) {}
 }
 
 impl Desk {
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: SourceNote) {
         if self.notes.len() < MOST_NOTES {
             self.notes.push_back(note);
         }

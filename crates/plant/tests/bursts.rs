@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use tapeline_feed::itch::encode::LONGEST;
 use tapeline_feed::line::Line;
-use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session};
-use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, PacketBuilder};
+use tapeline_feed::simulate::{Exchange, SimulatedDay};
 use tapeline_measure::Nanos;
 use tapeline_plant::tick::Tick;
 use tapeline_plant::{Channel, ChannelSettings, Items, Publish, PublishPolicy, RingPublish, Sequencer, Time};
@@ -42,11 +42,11 @@ fn all_ticks_of_a_datagram_are_visible_when_it_ends() {
     let settings = Bench::settings(PublishPolicy::Changes);
     let mut channel =
         Channel::new(ChannelSettings { lines: 1, stale_after_ns: 0, midnight: Nanos(0), ..settings });
-    let mut exchange = Exchange::new(Settings { seed: 1, symbols: 20, live_orders: 1_000 });
+    let mut exchange = Exchange::new(SimulatedDay { seed: 1, symbols: 20, live_orders: 1_000 });
     let (time, mut message, mut buffer) = (Steps::default(), [0; LONGEST], [0; DEFAULT_PACKET_BYTES]);
     let (mut sequence, mut seen, mut most) = (1, 0, 0);
     for datagram in 0..2_000_u64 {
-        let mut packet = PacketBuilder::new(&mut buffer, Session::new("BURSTS"), sequence).unwrap();
+        let mut packet = PacketBuilder::new(&mut buffer, MoldSession::new("BURSTS"), sequence).unwrap();
         // From a lone message to a full datagram.
         for _ in 0..1 + datagram % 38 {
             let length = exchange.next(34_200_000_000_000 + sequence * 1_000, &mut message).unwrap();

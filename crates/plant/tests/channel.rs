@@ -5,7 +5,7 @@ use crate::bench;
 use bench::{Bench, Kept, MIDNIGHT, SESSION, add, delete, directory, packet, real};
 use proptest::prelude::*;
 use tapeline_feed::line::Line;
-use tapeline_feed::moldudp64::{Session, end_of_session};
+use tapeline_feed::moldudp64::{MoldSession, end_of_session};
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{Header, MessageClass, MessageView, StateCode};
 use tapeline_omm::{Real, fid};
@@ -79,8 +79,8 @@ fn a_gap_is_said_once_and_the_sequence_has_no_hole() {
     bench.clock.0.set(bench.clock.0.get() + 10_000);
     bench.channel.expire(&bench.clock, &mut bench.sequencer).unwrap();
     bench.datagram(Line::B, &packet(2, &[delete(1), delete(2)])).unwrap();
-    bench.datagram(Line::A, &end_of_session(Session::new(SESSION), 5)).unwrap();
-    bench.datagram(Line::A, &end_of_session(Session::new(SESSION), 5)).unwrap();
+    bench.datagram(Line::A, &end_of_session(MoldSession::new(SESSION), 5)).unwrap();
+    bench.datagram(Line::A, &end_of_session(MoldSession::new(SESSION), 5)).unwrap();
 
     let counters = *bench.channel.counters();
     assert_eq!((counters.gaps, counters.missing, counters.ended), (1, 2, true));

@@ -17,10 +17,11 @@ fn messages(numbering: u32, from: u64, to: u64) -> Vec<u8> {
 
 #[test]
 fn a_sequence_reset_drops_the_requests_of_the_old_numbers() {
-    let arbitration = line::Settings { recovery_age_ns: 400 * MS, ..line::Settings::default() };
+    let arbitration = line::ArbiterSettings { recovery_age_ns: 400 * MS, ..line::ArbiterSettings::default() };
     let settings = Bench::settings(PublishPolicy::Changes);
     let mut bench = Bench::with(ChannelSettings { lines: 1, arbitration, ..settings });
-    let mut requests = GapRequests::new(recover::Settings { delay_ns: 0, ..recover::Settings::default() });
+    let mut requests =
+        GapRequests::new(recover::ClientSettings { delay_ns: 0, ..recover::ClientSettings::default() });
     let at = |ms: u64| Nanos(MIDNIGHT.0 + ms * MS);
     let mut take = |ms: u64, bytes: &[u8]| {
         bench.clock.0.set(at(ms).0);

@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use tapeline_feed::draft::TradingStatus;
-use tapeline_feed::itch::encode::{LONGEST, Prefix, StockDirectory, TradingAction, text};
+use tapeline_feed::itch::encode::{LONGEST, PrefixFields, StockDirectory, TradingAction, text};
 use tapeline_feed::line::Line;
-use tapeline_feed::moldudp64::{PacketBuilder, Session};
+use tapeline_feed::moldudp64::{MoldSession, PacketBuilder};
 use tapeline_feed::normalise::Instrument;
-use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_feed::simulate::{Exchange, SimulatedDay};
 use tapeline_feed::symbols::Symbols;
 use tapeline_feed::{Protocol, book, itch, line};
 use tapeline_measure::Nanos;
@@ -63,8 +63,8 @@ impl Plant {
                 midnight: MIDNIGHT,
                 midnight_before: None,
                 publish: PublishPolicy::Changes,
-                arbitration: line::Settings::default(),
-                books: book::Settings::default(),
+                arbitration: line::ArbiterSettings::default(),
+                books: book::BookSettings::default(),
             })
         };
         Self {
@@ -78,7 +78,7 @@ impl Plant {
     fn message(&mut self, channel: usize, message: &[u8]) -> Vec<Vec<u8>> {
         let (channel, next) = &mut self.channels[channel];
         let mut buffer = [0; 1_400];
-        let mut packet = PacketBuilder::new(&mut buffer, Session::new("DAY"), *next).unwrap();
+        let mut packet = PacketBuilder::new(&mut buffer, MoldSession::new("DAY"), *next).unwrap();
         packet.push(message).unwrap();
         let len = packet.finish();
         *next += 1;
@@ -163,14 +163,14 @@ fn is_orders(tick: &Tick<'_>) -> bool {
 fn directory(locate: u16, stock: &str) -> Vec<u8> {
     let mut bytes = vec![0; StockDirectory::LENGTH];
     let stock = StockDirectory { stock: text(stock), ..StockDirectory::default() };
-    stock.encode(Prefix { locate, tracking: 0, ts_ns: OPEN_NS }, &mut bytes).unwrap();
+    stock.encode(PrefixFields { locate, tracking: 0, ts_ns: OPEN_NS }, &mut bytes).unwrap();
     bytes
 }
 
 /// A client that applies every market by order tick has the orders of the channel, and those of the books.
 #[test]
 fn the_ticks_of_a_day_make_its_orders() {
-    let settings = Settings { seed: 5, symbols: 7, live_orders: 4_000 };
+    let settings = SimulatedDay { seed: 5, symbols: 7, live_orders: 4_000 };
     let mut exchange = Exchange::new(settings);
     let mut plant = Plant::new(1);
     assert!(plant.channels[0].0.publish_orders(1_000_000));
@@ -244,7 +244,7 @@ fn the_ticks_of_a_day_make_its_orders() {
 /// With a filter, the wanted symbols have the same ticks as without, and the others none.
 #[test]
 fn a_filter_leaves_the_wanted_symbols_as_they_were() {
-    let settings = Settings { seed: 9, symbols: 20, live_orders: 4_000 };
+    let settings = SimulatedDay { seed: 9, symbols: 20, live_orders: 4_000 };
     let ticks = |patterns: Option<&[&str]>| {
         let mut exchange = Exchange::new(settings);
         let mut plant = Plant::new(1);
@@ -293,7 +293,7 @@ fn consolidated(participants: u16) -> ConsolidationSettings {
 /// Two exchanges with the same symbols: after each message the consolidated item has the better of both tops.
 #[test]
 fn the_best_of_two_exchanges() {
-    let mut exchanges = [1, 2].map(|seed| Exchange::new(Settings { seed, symbols: 3, live_orders: 500 }));
+    let mut exchanges = [1, 2].map(|seed| Exchange::new(SimulatedDay { seed, symbols: 3, live_orders: 500 }));
     let mut plant = Plant::new(2);
     // One of them has items of other names: what is consolidated goes by the symbol.
     plant.channels[1].0.name_items(".XNYS");
@@ -363,7 +363,7 @@ fn the_best_of_two_exchanges() {
 fn halted_and_doubtful_quotes_take_no_part() {
     let mut plant = Plant::new(2);
     plant.sequencer.consolidate(&consolidated(2));
-    let prefix = Prefix { locate: 1, tracking: 0, ts_ns: OPEN_NS };
+    let prefix = PrefixFields { locate: 1, tracking: 0, ts_ns: OPEN_NS };
     let add = |price| {
         let mut bytes = vec![0; itch::encode::AddOrder::LENGTH];
         let order =

@@ -8,7 +8,7 @@ use tapeline_feed::Protocol;
 use tapeline_feed::iex::encode::{QuoteUpdate, TradeReport};
 use tapeline_feed::iex::{self, tp};
 use tapeline_feed::line::{self, Line};
-use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
+use tapeline_feed::moldudp64::{MoldSession, end_of_session, heartbeat};
 use tapeline_feed::normalise::Instrument;
 use tapeline_measure::Nanos;
 use tapeline_omm::fid;
@@ -27,7 +27,7 @@ fn recovering() -> Bench {
 
 fn recovering_and_stale_after(stale_after_ns: u64) -> Bench {
     let settings = Bench::settings(PublishPolicy::Changes);
-    let arbitration = line::Settings {
+    let arbitration = line::ArbiterSettings {
         window_age_ns: MS,
         recovery_age_ns: SECOND,
         expire_on_packet: false,
@@ -119,7 +119,7 @@ fn a_silent_channel_is_stale_until_it_is_heard_of() {
     );
     assert!(!bench.channel.is_suspect(AAPL));
     assert_eq!(bench.after(2 * SECOND), []);
-    let alive = heartbeat(Session::new(SESSION), 2);
+    let alive = heartbeat(MoldSession::new(SESSION), 2);
     assert_eq!(bench.gets(Line::A, &alive), []);
     assert_eq!(bench.after(2 * SECOND), []);
     assert_eq!(bench.after(SECOND), [status(State::Stale, DataState::SUSPECT, "stale: no line is heard of")]);
@@ -135,13 +135,13 @@ fn a_silent_channel_is_stale_until_it_is_heard_of() {
         [status(State::Live, DataState::OK, "live: the feed is heard of"), update(State::Live)]
     );
     assert_eq!(bench.after(3 * SECOND).len(), 1);
-    let alive = heartbeat(Session::new(SESSION), 3);
+    let alive = heartbeat(MoldSession::new(SESSION), 3);
     assert_eq!(
         bench.gets(Line::A, &alive),
         [status(State::Live, DataState::OK, "live: the feed is heard of")]
     );
     // After the end of a session nothing is to be heard.
-    assert_eq!(bench.gets(Line::A, &end_of_session(Session::new(SESSION), 3)).len(), 1);
+    assert_eq!(bench.gets(Line::A, &end_of_session(MoldSession::new(SESSION), 3)).len(), 1);
     assert_eq!(bench.after(60 * SECOND), []);
     assert_eq!(bench.channel.state(), State::Live);
 }
@@ -151,7 +151,7 @@ fn a_line_that_is_silent_while_others_go_on_is_named() {
     let mut bench = Bench::new(PublishPolicy::Changes);
     bench.gets(Line::A, &packet(1, &[directory()]));
     bench.gets(Line::B, &packet(1, &[directory()]));
-    let alive = heartbeat(Session::new(SESSION), 2);
+    let alive = heartbeat(MoldSession::new(SESSION), 2);
     let mut told = Vec::new();
     for _ in 0..5 {
         told.extend(bench.after(SECOND));
@@ -205,7 +205,7 @@ fn what_is_missing_makes_suspect_until_it_has_come() {
 
 /// A segment of TOPS with one message, and that one in `write`'s bytes.
 fn tops(sequence: u64, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> Vec<u8> {
-    let session = tp::Session { protocol: tp::Protocol::TOPS_1_6, channel: 1, number: 77 };
+    let session = tp::IexSession { protocol: tp::MessageProtocol::TOPS_1_6, channel: 1, number: 77 };
     let (mut message, mut segment) = ([0; iex::encode::LONGEST], vec![0; 100]);
     let length = write(&mut message).unwrap();
     let mut builder = tp::SegmentBuilder::new(&mut segment, session, sequence, 0).unwrap();
@@ -254,7 +254,7 @@ fn recovery_delivers_to_a_stale_channel_and_does_not_wake_it() {
     }
     assert_eq!(bench.channel.arbiter().missing().count(), 0);
     assert_eq!(
-        bench.gets(Line::A, &heartbeat(Session::new(SESSION), 7)),
+        bench.gets(Line::A, &heartbeat(MoldSession::new(SESSION), 7)),
         [status(State::Live, DataState::OK, "live: the feed is heard of")]
     );
 
@@ -279,7 +279,7 @@ fn recovery_delivers_to_a_stale_channel_and_does_not_wake_it() {
 fn a_session_whose_end_was_said_is_not_stale_while_the_rest_of_it_is_recovered() {
     let mut bench = recovering_and_stale_after(300 * MS);
     bench.gets(Line::A, &packet(1, &[directory()]));
-    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 3));
+    bench.gets(Line::A, &end_of_session(MoldSession::new(SESSION), 3));
     assert_eq!(bench.after(2 * MS).len(), 1);
     assert_eq!(bench.after(600 * MS), [], "nothing is to be heard any more");
     let came = bench.gets(Line::RECOVERY, &packet(2, &[add(4, b'B', 1, 1)]));
@@ -307,7 +307,7 @@ fn what_is_lost_makes_suspect_until_the_next_session() {
     // An image that is given meanwhile says so too.
     assert_eq!(bench.gets(Line::A, &packet(5, &[directory()])), [image(State::Live, DataState::SUSPECT)]);
     // The next session is another beginning, and the old one's quotes go.
-    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 6));
+    bench.gets(Line::A, &end_of_session(MoldSession::new(SESSION), 6));
     let from = bench.frames().len();
     assert_eq!(
         bench.gets(Line::A, &packet_of("TESTDAY002", 1, &[directory()])),
@@ -332,7 +332,7 @@ fn a_new_session_is_a_new_day_where_none_is_given() {
     let mut bench = Bench::with(settings);
     bench.clock.0.set(20_000 * DAY + 34_200 * SECOND);
     bench.gets(Line::A, &packet(1, &[directory(), add(4, b'B', 1, 1)]));
-    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 3));
+    bench.gets(Line::A, &end_of_session(MoldSession::new(SESSION), 3));
     bench.clock.0.set(20_001 * DAY + 34_200 * SECOND);
     bench.gets(Line::A, &packet_of("TESTDAY002", 1, &[directory(), add(4, b'B', 1, 1)]));
     let frames = bench.frames().to_vec();
@@ -358,7 +358,7 @@ proptest! {
             match what {
                 0 | 1 => { bench.gets(Line::new(what).unwrap(), &packet(sequence, &messages)); }
                 2 => { bench.gets(Line::RECOVERY, &packet(sequence, &messages)); }
-                3 => { bench.gets(Line::A, &heartbeat(Session::new(SESSION), sequence)); }
+                3 => { bench.gets(Line::A, &heartbeat(MoldSession::new(SESSION), sequence)); }
                 4 => {
                     let first = bench.channel.arbiter().missing().next();
                     if let Some(hole) = first {
@@ -389,7 +389,7 @@ fn an_end_that_is_none_is_taken_back_and_subscribers_are_told() {
         ..Bench::settings(PublishPolicy::Changes)
     });
     bench.gets(Line::A, &packet(1, &[directory()]));
-    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 2));
+    bench.gets(Line::A, &end_of_session(MoldSession::new(SESSION), 2));
     assert!(bench.channel.counters().ended);
     bench.after(2 * SECOND);
     assert_eq!(bench.gets(Line::A, &packet(2, &[add(4, b'B', 1, 1)])), []);
@@ -404,7 +404,7 @@ fn an_end_that_is_none_is_taken_back_and_subscribers_are_told() {
     assert_eq!(bench.after(4 * SECOND).len(), 1);
     assert_eq!(bench.channel.state(), State::Stale);
     // The next end stands.
-    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 4));
+    bench.gets(Line::A, &end_of_session(MoldSession::new(SESSION), 4));
     bench.after(2 * SECOND);
     assert!(!bench.channel.is_over(Nanos(bench.clock.0.get())));
     bench.after(SECOND);
@@ -438,7 +438,7 @@ fn what_was_before_a_session_was_heard_of_leaves_its_books_in_doubt() {
     bench.gets(Line::A, &packet(503, &[add(8, b'S', 1, 2)]));
     assert!(all_suspect(&bench.frames()[before..]), "an hour later it is no better");
     // The next session is heard of from its beginning.
-    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 504));
+    bench.gets(Line::A, &end_of_session(MoldSession::new(SESSION), 504));
     let next = packet_of("TESTDAY002", 1, &[directory(), add(4, b'B', 1, 1)]);
     let told = bench.gets(Line::A, &next);
     assert_eq!(told.last(), Some(&update(State::Live)));
@@ -449,10 +449,10 @@ fn what_was_before_a_session_was_heard_of_leaves_its_books_in_doubt() {
 #[test]
 fn whether_a_beginning_is_missed_depends_on_what_is_built() {
     let mut bench = Bench::new(PublishPolicy::Changes);
-    bench.gets(Line::A, &heartbeat(Session::new(SESSION), 77));
+    bench.gets(Line::A, &heartbeat(MoldSession::new(SESSION), 77));
     assert_eq!(bench.channel.begun_late_at(), Some(77));
     let mut bench = Bench::new(PublishPolicy::Changes);
-    bench.gets(Line::A, &heartbeat(Session::new(SESSION), 1));
+    bench.gets(Line::A, &heartbeat(MoldSession::new(SESSION), 1));
     assert_eq!(bench.channel.begun_late_at(), None);
     let needs = |protocol: Protocol| protocol.builds_on_history();
     assert_eq!(Protocol::ALL.map(needs), [true, false, true, false]);

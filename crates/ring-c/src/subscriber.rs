@@ -235,14 +235,14 @@ unsafe fn look(
             _ => return TAPELINE_ERROR_OTHER,
         },
         Either::Broadcast { subscriber, lost } => match subscriber.next() {
-            broadcast::Poll::Frame(found) => return take(found, frame),
-            broadcast::Poll::Empty => return TAPELINE_EMPTY,
-            broadcast::Poll::Ended => return TAPELINE_ENDED,
-            broadcast::Poll::Lost { frames, bytes } => {
+            broadcast::BroadcastPoll::Frame(found) => return take(found, frame),
+            broadcast::BroadcastPoll::Empty => return TAPELINE_EMPTY,
+            broadcast::BroadcastPoll::Ended => return TAPELINE_ENDED,
+            broadcast::BroadcastPoll::Lost { frames, bytes } => {
                 *lost = (frames, bytes);
                 (subscriber.position(), TAPELINE_LOST)
             }
-            broadcast::Poll::Damaged { position } => (position, TAPELINE_DAMAGED),
+            broadcast::BroadcastPoll::Damaged { position } => (position, TAPELINE_DAMAGED),
             _ => return TAPELINE_ERROR_OTHER,
         },
     };

@@ -75,12 +75,12 @@ impl Reader {
     fn read(&mut self, history: &History, frames: usize, spared: u64) -> Result<bool, TestCaseError> {
         for _ in 0..frames {
             match self.ring.next() {
-                broadcast::Poll::Frame(frame) => {
+                broadcast::BroadcastPoll::Frame(frame) => {
                     let (position, bytes) = &history.frames[self.next];
                     prop_assert_eq!((frame.position().0, frame.bytes()), (*position, &bytes[..]));
                     self.next += 1;
                 }
-                broadcast::Poll::Lost { frames, bytes } => {
+                broadcast::BroadcastPoll::Lost { frames, bytes } => {
                     let from = history.frames[self.next].0;
                     let last = &history.frames[self.next + frames as usize - 1];
                     prop_assert!(
@@ -93,7 +93,7 @@ impl Reader {
                     let to = history.frames.get(self.next).map_or(history.end(), |frame| frame.0);
                     prop_assert_eq!(bytes, to - from);
                 }
-                broadcast::Poll::Empty | broadcast::Poll::Ended => {
+                broadcast::BroadcastPoll::Empty | broadcast::BroadcastPoll::Ended => {
                     prop_assert_eq!(self.next, history.frames.len());
                     return Ok(true);
                 }
@@ -171,7 +171,7 @@ fn play_broadcast(steps: Vec<Step>, framing: Framing, longest: usize) -> Result<
     publisher.close().unwrap();
     for reader in &mut readers {
         while !reader.read(&history, usize::MAX, spared)? {}
-        prop_assert!(matches!(reader.ring.next(), broadcast::Poll::Ended));
+        prop_assert!(matches!(reader.ring.next(), broadcast::BroadcastPoll::Ended));
     }
     Ok(())
 }

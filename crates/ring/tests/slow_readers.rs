@@ -212,16 +212,16 @@ fn a_broadcast_publisher_never_waits_and_losses_are_counted() {
             }
             loop {
                 match slow.next() {
-                    broadcast::Poll::Frame(frame) => {
+                    broadcast::BroadcastPoll::Frame(frame) => {
                         assert_eq!(counter_of(&frame), Some(expected));
                         expected += 1;
                     }
-                    broadcast::Poll::Lost { frames, bytes } => {
+                    broadcast::BroadcastPoll::Lost { frames, bytes } => {
                         assert!(frames > 0 && bytes >= 16 * frames);
                         expected += frames;
                         lost += frames;
                     }
-                    broadcast::Poll::Empty => break,
+                    broadcast::BroadcastPoll::Empty => break,
                     other => panic!("{other:?}"),
                 }
             }
@@ -236,7 +236,7 @@ fn a_broadcast_publisher_never_waits_and_losses_are_counted() {
         }
         assert_eq!(first + rest, sent, "from the oldest on nothing is missing");
         publisher.close().unwrap();
-        assert!(matches!(slow.next(), broadcast::Poll::Ended));
+        assert!(matches!(slow.next(), broadcast::BroadcastPoll::Ended));
     }
 }
 
@@ -255,17 +255,17 @@ fn broadcast_frames_are_whole_under_load() {
                         let (mut next, mut received, mut lost) = (0, 0u64, 0u64);
                         loop {
                             match subscriber.next() {
-                                broadcast::Poll::Frame(frame) => {
+                                broadcast::BroadcastPoll::Frame(frame) => {
                                     assert_eq!(counter_of(&frame), Some(next), "whole, and in its place");
                                     next += 1;
                                     received += 1;
                                 }
-                                broadcast::Poll::Lost { frames, .. } => {
+                                broadcast::BroadcastPoll::Lost { frames, .. } => {
                                     next += frames;
                                     lost += frames;
                                 }
-                                broadcast::Poll::Ended => return (received, lost),
-                                broadcast::Poll::Empty => _ = subscriber.wait(wait, LONG),
+                                broadcast::BroadcastPoll::Ended => return (received, lost),
+                                broadcast::BroadcastPoll::Empty => _ = subscriber.wait(wait, LONG),
                                 other => panic!("{other:?}"),
                             }
                         }
@@ -352,7 +352,7 @@ fn an_aborted_batch_leaves_no_trace() {
         drop(batch);
         for count in 0..2000 {
             publisher.publish(&[7; 100]).unwrap();
-            assert!(matches!(close.next(), broadcast::Poll::Frame(_)));
+            assert!(matches!(close.next(), broadcast::BroadcastPoll::Frame(_)));
             if count > 600 {
                 let kept = publisher.position().0 - inspect(&name.0).unwrap().oldest.0;
                 assert!(kept > 6 * 65_536 / 8, "{kept} of 65536 bytes can be joined");

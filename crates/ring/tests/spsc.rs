@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
-use tapeline_ring::spsc::{self, Consumer, Poll, Producer, Refused};
+use tapeline_ring::spsc::{self, Consumer, Producer, QueuePoll, QueueRefused};
 
 #[derive(Clone, Debug)]
 enum Call {
@@ -56,8 +56,8 @@ impl Pair {
         self.next += len as u64;
     }
 
-    fn has_refused(&self, refused: Refused) {
-        assert_eq!(refused, Refused::Full);
+    fn has_refused(&self, refused: QueueRefused) {
+        assert_eq!(refused, QueueRefused::Full);
         // Fewer records than an eighth of the queue are read and not released.
         let capacity = self.producer.capacity();
         assert!(self.kept < (capacity / 8).max(1), "{} kept of {capacity}", self.kept);
@@ -88,7 +88,7 @@ impl Pair {
                     Ok(pushed) => {
                         self.pushed(pushed);
                         if pushed < len {
-                            self.has_refused(Refused::Full);
+                            self.has_refused(QueueRefused::Full);
                         }
                     }
                     Err(refused) => self.has_refused(refused),
@@ -107,7 +107,7 @@ impl Pair {
                 Err(refused) => self.has_refused(refused),
             },
             Call::Pop => match self.consumer.pop() {
-                Poll::Ready(number) => {
+                QueuePoll::Ready(number) => {
                     assert_eq!(Some(number), self.plain.pop_front());
                     self.took(1);
                 }
@@ -124,12 +124,12 @@ impl Pair {
 
     fn take(&mut self, most: usize) {
         let taken = match self.consumer.take_up_to(most) {
-            Poll::Ready(records) => Poll::Ready(records.to_vec()),
-            Poll::Empty => Poll::Empty,
-            Poll::Ended => Poll::Ended,
+            QueuePoll::Ready(records) => QueuePoll::Ready(records.to_vec()),
+            QueuePoll::Empty => QueuePoll::Empty,
+            QueuePoll::Ended => QueuePoll::Ended,
         };
         match taken {
-            Poll::Ready(records) => {
+            QueuePoll::Ready(records) => {
                 assert!((1..=most).contains(&records.len()));
                 let plain: Vec<_> = self.plain.drain(..records.len()).collect();
                 assert_eq!(records, plain);
@@ -139,8 +139,8 @@ impl Pair {
         }
     }
 
-    fn found_nothing<R>(&mut self, poll: Poll<R>) {
-        assert!(matches!(poll, Poll::Empty), "the producer is there");
+    fn found_nothing<R>(&mut self, poll: QueuePoll<R>) {
+        assert!(matches!(poll, QueuePoll::Empty), "the producer is there");
         assert!(self.plain.is_empty(), "nothing is lost");
         self.kept = 0;
     }
@@ -159,9 +159,9 @@ proptest! {
         let mut rest = Vec::new();
         loop {
             match pair.consumer.take() {
-                Poll::Ready(records) => rest.extend_from_slice(&records),
-                Poll::Empty => panic!("the producer has gone"),
-                Poll::Ended => break,
+                QueuePoll::Ready(records) => rest.extend_from_slice(&records),
+                QueuePoll::Empty => panic!("the producer has gone"),
+                QueuePoll::Ended => break,
             }
         }
         prop_assert_eq!(rest, Vec::from(pair.plain));
@@ -199,8 +199,8 @@ fn two_threads_lose_and_tear_nothing() {
                     };
                     match refused {
                         Ok(pushed) => next += pushed,
-                        Err(Refused::Full) => thread::yield_now(),
-                        Err(Refused::Closed) => return,
+                        Err(QueueRefused::Full) => thread::yield_now(),
+                        Err(QueueRefused::Closed) => return,
                     }
                 }
             });
@@ -208,26 +208,26 @@ fn two_threads_lose_and_tear_nothing() {
             loop {
                 let taken = if next % 2 == 0 {
                     match consumer.pop() {
-                        Poll::Ready(popped) => Poll::Ready(vec![popped]),
-                        Poll::Empty => Poll::Empty,
-                        Poll::Ended => Poll::Ended,
+                        QueuePoll::Ready(popped) => QueuePoll::Ready(vec![popped]),
+                        QueuePoll::Empty => QueuePoll::Empty,
+                        QueuePoll::Ended => QueuePoll::Ended,
                     }
                 } else {
                     match consumer.take_up_to(100) {
-                        Poll::Ready(records) => Poll::Ready(records.to_vec()),
-                        Poll::Empty => Poll::Empty,
-                        Poll::Ended => Poll::Ended,
+                        QueuePoll::Ready(records) => QueuePoll::Ready(records.to_vec()),
+                        QueuePoll::Empty => QueuePoll::Empty,
+                        QueuePoll::Ended => QueuePoll::Ended,
                     }
                 };
                 match taken {
-                    Poll::Ready(records) => {
+                    QueuePoll::Ready(records) => {
                         for found in records {
                             assert_eq!(found, record(next), "record {next}, {capacity} slots");
                             next += 1;
                         }
                     }
-                    Poll::Empty => thread::yield_now(),
-                    Poll::Ended => break,
+                    QueuePoll::Empty => thread::yield_now(),
+                    QueuePoll::Ended => break,
                 }
             }
             assert!(next >= RECORDS);
@@ -239,15 +239,15 @@ fn two_threads_lose_and_tear_nothing() {
 fn a_producer_learns_that_the_consumer_has_gone() {
     let (mut producer, mut consumer) = spsc::queue(4, || 0);
     producer.push(1).unwrap();
-    assert!(matches!(consumer.pop(), Poll::Ready(1)));
+    assert!(matches!(consumer.pop(), QueuePoll::Ready(1)));
     assert!(!producer.is_closed());
     drop(consumer);
     assert!(producer.is_closed());
     let refused = (0..5).find_map(|number| producer.push(number).err());
-    assert_eq!(refused, Some(Refused::Closed), "at the latest when it is full");
-    assert_eq!(producer.claim().err(), Some(Refused::Closed), "and from then on");
-    assert_eq!(producer.claim_batch(2).err(), Some(Refused::Closed));
-    assert_eq!(producer.push_slice(&[1, 2]), Err(Refused::Closed));
+    assert_eq!(refused, Some(QueueRefused::Closed), "at the latest when it is full");
+    assert_eq!(producer.claim().err(), Some(QueueRefused::Closed), "and from then on");
+    assert_eq!(producer.claim_batch(2).err(), Some(QueueRefused::Closed));
+    assert_eq!(producer.push_slice(&[1, 2]), Err(QueueRefused::Closed));
 }
 
 #[test]
@@ -261,11 +261,11 @@ fn records_that_own_memory_are_dropped_once() {
             claim.commit();
         }
         // One record is moved out, the others stay in their slots.
-        let Poll::Ready(mut records) = consumer.take() else { panic!("round {round}") };
+        let QueuePoll::Ready(mut records) = consumer.take() else { panic!("round {round}") };
         let moved = records[0].take();
         drop(records);
         assert!(moved.is_some());
-        while let Poll::Ready(records) = consumer.take() {
+        while let QueuePoll::Ready(records) = consumer.take() {
             drop(records);
         }
         let left = Arc::strong_count(&owned) - 2;
@@ -288,7 +288,7 @@ fn buffers_stay_in_their_slots() {
         claim.extend_from_slice(&[lap; 40]);
         places.push(claim.as_ptr());
         claim.commit();
-        let Poll::Ready(records) = consumer.take() else { panic!("lap {lap}") };
+        let QueuePoll::Ready(records) = consumer.take() else { panic!("lap {lap}") };
         assert_eq!(records[0], [lap; 40]);
     }
     assert_eq!(places[..2], places[2..4], "nothing is allocated again");

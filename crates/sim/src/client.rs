@@ -9,7 +9,8 @@ use tapeline_measure::Nanos;
 use tapeline_omm::Fid;
 use tapeline_omm::domain::{List, LoginRequest, View};
 use tapeline_omm::role::consumer::{
-    Application, Backoff, Consumer, Event, Handle, ItemRequest, Reissue, ServiceName, Settings,
+    Backoff, Consumer, ConsumerApplication, ConsumerEvent, ConsumerSettings, Handle, ItemRequest, Reissue,
+    ServiceName,
 };
 use tapeline_omm::role::{Outbox, Queue};
 use tapeline_omm::rwf::{DataState, Domain, MessageClass, MessageView, StreamState};
@@ -48,17 +49,17 @@ struct Ear {
     heard: Vec<Heard>,
 }
 
-impl Application for Ear {
-    fn event(&mut self, _consumer: &mut Consumer, _out: &mut dyn Outbox, event: Event<'_>) {
+impl ConsumerApplication for Ear {
+    fn event(&mut self, _consumer: &mut Consumer, _out: &mut dyn Outbox, event: ConsumerEvent<'_>) {
         self.heard.push(match event {
-            Event::Connect { .. } => Heard::Connect,
-            Event::Disconnect => Heard::Disconnect,
-            Event::Ended { .. } => Heard::Ended,
-            Event::Malformed(fault) => Heard::Malformed(fault.to_string()),
-            Event::Message { closure, is_final, .. } => {
+            ConsumerEvent::Connect { .. } => Heard::Connect,
+            ConsumerEvent::Disconnect => Heard::Disconnect,
+            ConsumerEvent::Ended { .. } => Heard::Ended,
+            ConsumerEvent::Malformed(fault) => Heard::Malformed(fault.to_string()),
+            ConsumerEvent::Message { closure, is_final, .. } => {
                 Heard::Message { closure, bytes: Rc::clone(&self.message), is_final }
             }
-            Event::State { closure, state, is_final, .. } => {
+            ConsumerEvent::State { closure, state, is_final, .. } => {
                 Heard::State { closure, stream: state.stream, data: state.data, is_final }
             }
             _ => return,
@@ -136,7 +137,7 @@ pub(crate) struct Sight<'a> {
 
 fn consumer(number: usize, chance: &mut Chance) -> Consumer {
     let ms = Duration::from_millis;
-    let settings = Settings {
+    let settings = ConsumerSettings {
         reconnect: Backoff { first: ms(50), most: ms(400) },
         login_timeout: ms(1_500),
         directory_timeout: ms(1_500),
@@ -147,7 +148,7 @@ fn consumer(number: usize, chance: &mut Chance) -> Consumer {
         most_items: 1_000,
         downloads_dictionary: chance.one_in(4),
         most_in_batch: 5,
-        ..Settings::default()
+        ..ConsumerSettings::default()
     };
     Consumer::new(settings, &LoginRequest::new(user(number).as_bytes())).expect("the login is short")
 }

@@ -128,13 +128,13 @@ impl HubSide {
             cache_bytes,
             max_views: 10,
             max_malformed: 20,
-            session: provider::Settings {
+            session: provider::ProviderSettings {
                 login_timeout_ms: 1_000,
                 most_streams: 200,
                 owed_bytes: 32 << 10,
                 refusal_pause_ms: 50,
                 round_trip_interval_ms: 500,
-                ..provider::Settings::default()
+                ..provider::ProviderSettings::default()
             },
             ..Settings::default()
         };

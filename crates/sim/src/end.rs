@@ -70,8 +70,8 @@ impl Speech {
 }
 
 /// Settings with `buffers` output buffers.
-pub(crate) fn base(buffers: u32) -> rssl::Settings {
-    rssl::Settings {
+pub(crate) fn base(buffers: u32) -> rssl::ConnectionSettings {
+    rssl::ConnectionSettings {
         max_fragment_size: FRAGMENT,
         guaranteed_output_buffers: buffers,
         max_message_bytes: MOST as u32,
@@ -80,23 +80,23 @@ pub(crate) fn base(buffers: u32) -> rssl::Settings {
         connection_min_ping_timeout: 1,
         initialization_timeout_ms: 1_000,
         component_version: "sim".to_owned(),
-        ..rssl::Settings::default()
+        ..rssl::ConnectionSettings::default()
     }
 }
 
 /// Settings of the hub's connections: those of production except for sizes and timeouts.
-pub(crate) fn server_settings(buffers: u32) -> Arc<rssl::Settings> {
-    static MADE: [OnceLock<Arc<rssl::Settings>>; 2] = [const { OnceLock::new() }; 2];
+pub(crate) fn server_settings(buffers: u32) -> Arc<rssl::ConnectionSettings> {
+    static MADE: [OnceLock<Arc<rssl::ConnectionSettings>>; 2] = [const { OnceLock::new() }; 2];
     let make = || {
         let compression_type = Compression::Zlib;
-        Arc::new(rssl::Settings { pause_when_full: true, compression_type, ..base(buffers) })
+        Arc::new(rssl::ConnectionSettings { pause_when_full: true, compression_type, ..base(buffers) })
     };
     MADE[usize::from(buffers == WIDE_BUFFERS)].get_or_init(make).clone()
 }
 
 /// Settings of clients and sources.
-fn client_settings(speech: Speech) -> Arc<rssl::Settings> {
-    static MADE: [OnceLock<Arc<rssl::Settings>>; 6] = [const { OnceLock::new() }; 6];
+fn client_settings(speech: Speech) -> Arc<rssl::ConnectionSettings> {
+    static MADE: [OnceLock<Arc<rssl::ConnectionSettings>>; 6] = [const { OnceLock::new() }; 6];
     let make = || {
         let (connection_type, compression_type) = match speech {
             Speech::Rwf => (ConnectionType::Socket, Compression::None),
@@ -106,7 +106,7 @@ fn client_settings(speech: Speech) -> Arc<rssl::Settings> {
             Speech::Json => (ConnectionType::WebSocket, Compression::None),
         };
         let protocol = if speech.is_json() { SubProtocol::TrJson2 } else { SubProtocol::Rwf };
-        Arc::new(rssl::Settings {
+        Arc::new(rssl::ConnectionSettings {
             connection_type,
             compression_type,
             ws_protocols: vec![protocol],

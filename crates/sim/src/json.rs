@@ -2,7 +2,7 @@
 //! `tr_json2`.
 
 use tapeline_omm::Dictionary;
-use tapeline_omm::json::{Converter, Kind, Pack, Packed, Services};
+use tapeline_omm::json::{Converter, MessageKind, Pack, Packed, ServiceNames};
 use tapeline_omm::rwf::MessageView;
 
 use crate::network::Side;
@@ -12,7 +12,7 @@ use crate::plan::{PROVIDED, SERVICE, SERVICE_NAME, provided_id};
 #[derive(Debug)]
 struct Names;
 
-impl Services for Names {
+impl ServiceNames for Names {
     fn id(&self, name: &str) -> Option<u16> {
         ids().find(|id| self.name(*id) == Some(name))
     }
@@ -63,13 +63,13 @@ pub(crate) fn messages(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let (mut room, mut messages) = (Vec::new(), Vec::new());
     for incoming in Packed::parse(text).map_err(|fault| fault.to_string())? {
         match incoming.kind() {
-            Kind::Message => {
+            MessageKind::Message => {
                 let message = converter().read(&incoming, &mut room).map_err(|fault| fault.to_string())?;
                 messages.push(message.to_vec());
             }
             // Only pings inside an array arrive here; the session handles single ones.
-            Kind::Ping | Kind::Pong => {}
-            Kind::Error => return Err(incoming.error_text().unwrap_or_default().into_owned()),
+            MessageKind::Ping | MessageKind::Pong => {}
+            MessageKind::Error => return Err(incoming.error_text().unwrap_or_default().into_owned()),
         }
     }
     Ok(messages)

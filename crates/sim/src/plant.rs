@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tapeline_feed::moldudp64::recover::Settings;
+use tapeline_feed::moldudp64::recover::ClientSettings;
 use tapeline_feed::{Protocol, book, line};
 use tapeline_measure::Nanos;
 use tapeline_node::Events;
@@ -172,7 +172,7 @@ fn items(plan: &Plan) -> Items {
 }
 
 /// Settings of the connections of sources.
-fn transport() -> Arc<rssl::Settings> {
+fn transport() -> Arc<rssl::ConnectionSettings> {
     Arc::new(base(WIDE_BUFFERS))
 }
 
@@ -202,14 +202,14 @@ fn settings(plan: &Plan) -> sources::Settings {
     };
     let provider = |number: usize| ProviderSettings {
         name: format!("provider {number}"),
-        consumer: consumer::Settings {
+        consumer: consumer::ConsumerSettings {
             reconnect: Backoff { first: ms(50), most: ms(400) },
             login_timeout: ms(1_000),
             directory_timeout: ms(1_000),
             request_timeout: ms(800),
             login_again: ms(100),
             recover: Backoff { first: ms(20), most: ms(300) },
-            ..consumer::Settings::default()
+            ..consumer::ConsumerSettings::default()
         },
         user: "plant".to_owned(),
         password: None,
@@ -220,7 +220,7 @@ fn settings(plan: &Plan) -> sources::Settings {
     sources::Settings {
         services: there.map(service).collect(),
         providers: (0..plan.sources[ASKED]).map(provider).collect(),
-        publishers: acceptor::Settings::default(),
+        publishers: acceptor::AcceptorSettings::default(),
         post_timeout_ms: 1_000,
         ..sources::Settings::default()
     }
@@ -237,16 +237,16 @@ impl Inlet {
             midnight: Nanos(MIDNIGHT),
             midnight_before: None,
             publish: policy,
-            arbitration: line::Settings {
+            arbitration: line::ArbiterSettings {
                 window_messages: 4_096,
                 window_age_ns: 15 * MS,
                 recovery_age_ns: if plan.recovers { 400 * MS } else { 0 },
                 start: line::Start::FromOne,
                 session_hold_ns: 750 * MS,
                 expire_on_packet: false,
-                ..line::Settings::default()
+                ..line::ArbiterSettings::default()
             },
-            books: book::Settings::default(),
+            books: book::BookSettings::default(),
         });
         if plan.orders.is_some() {
             channel.publish_orders(100_000);
@@ -254,8 +254,11 @@ impl Inlet {
         if number > 0 {
             channel.name_items(&format!(".{number}"));
         }
-        let recovery =
-            GapRequests::new(Settings { delay_ns: 5 * MS, timeout_ns: 40 * MS, ..Settings::default() });
+        let recovery = GapRequests::new(ClientSettings {
+            delay_ns: 5 * MS,
+            timeout_ns: 40 * MS,
+            ..ClientSettings::default()
+        });
         Self { channel, recovery, socket: VecDeque::new() }
     }
 

@@ -8,7 +8,7 @@ use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::{Directory, LoginFeatures, LoginRequest, ServiceEntry, post};
 use tapeline_omm::role::consumer::{Backoff, Handle};
 use tapeline_omm::role::ni_provider::{self, NiProvider, Publish};
-use tapeline_omm::role::provider::{self, Event, Provider, StreamHandle};
+use tapeline_omm::role::provider::{self, Provider, ProviderEvent, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
     DataState, DataType, Domain, Field, Header, MessageView, RefreshHeader, StateCode, StatusHeader,
@@ -105,11 +105,11 @@ fn change() -> UpdateHeader<'static> {
 impl Source {
     /// A source that connects to the plant and publishes all items.
     pub(crate) fn publisher(service_is: usize, name: &str) -> Self {
-        let settings = ni_provider::Settings {
+        let settings = ni_provider::NiProviderSettings {
             reconnect: Backoff { first: ms(50), most: ms(400) },
             login_timeout: ms(1_500),
             login_again: ms(100),
-            ..ni_provider::Settings::default()
+            ..ni_provider::NiProviderSettings::default()
         };
         let login = LoginRequest::new(b"publisher");
         let mut role = NiProvider::new(settings, &login, &[service(name)]).expect("the login is short");
@@ -135,7 +135,8 @@ impl Source {
 
     /// Accepts the plant's connection.
     pub(crate) fn accept(&mut self, end: End, now: u64) {
-        let settings = provider::Settings { login_timeout_ms: 1_000, ..provider::Settings::default() };
+        let settings =
+            provider::ProviderSettings { login_timeout_ms: 1_000, ..provider::ProviderSettings::default() };
         self.role = Role::Provider(Some(Box::new(Provider::new(settings, Nanos(now)))));
         self.desk.forget();
         self.end = Some(end);
@@ -356,22 +357,27 @@ fn publish(
     role.publish(out, item, what, &payload[..len]).unwrap_or(Sent::TooLong)
 }
 
-impl ni_provider::Application for Desk {
-    fn event(&mut self, role: &mut NiProvider, out: &mut dyn Outbox, event: ni_provider::Event<'_>) {
+impl ni_provider::NiProviderApplication for Desk {
+    fn event(
+        &mut self,
+        role: &mut NiProvider,
+        out: &mut dyn Outbox,
+        event: ni_provider::NiProviderEvent<'_>,
+    ) {
         match event {
-            ni_provider::Event::Connect { .. } => self.wants_connection = true,
-            ni_provider::Event::Disconnect => self.hangs_up = true,
-            ni_provider::Event::Lost => self.forget(),
-            ni_provider::Event::ImageWanted { item, closure } if closure >= ITEMS as u64 => {
+            ni_provider::NiProviderEvent::Connect { .. } => self.wants_connection = true,
+            ni_provider::NiProviderEvent::Disconnect => self.hangs_up = true,
+            ni_provider::NiProviderEvent::Lost => self.forget(),
+            ni_provider::NiProviderEvent::ImageWanted { item, closure } if closure >= ITEMS as u64 => {
                 let _ = publish(role, out, item, &Publish::Refresh(image()), closure);
             }
-            ni_provider::Event::ImageWanted { item, closure } => {
+            ni_provider::NiProviderEvent::ImageWanted { item, closure } => {
                 let value = self.values[closure as usize];
                 if publish(role, out, item, &Publish::Refresh(image()), value) == Sent::Queued {
                     self.told[closure as usize] = Some(value);
                 }
             }
-            ni_provider::Event::Message { item, message } => {
+            ni_provider::NiProviderEvent::Message { item, message } => {
                 if let Ok(Header::Post(header)) = message.header() {
                     self.take_post(message);
                     if post::wants_ack(&header) {
@@ -387,10 +393,10 @@ impl ni_provider::Application for Desk {
     }
 }
 
-impl provider::Application for Desk {
-    fn event(&mut self, role: &mut Provider, out: &mut dyn Outbox, event: Event<'_>) {
+impl provider::ProviderApplication for Desk {
+    fn event(&mut self, role: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>) {
         match event {
-            Event::Login { request, .. } => {
+            ProviderEvent::Login { request, .. } => {
                 let features = LoginFeatures {
                     single_open: Some(1),
                     support_omm_post: Some(1),
@@ -399,17 +405,17 @@ impl provider::Application for Desk {
                 };
                 let _ = role.accept_login(self.now, out, &request, features);
             }
-            Event::Directory { stream, .. } => {
+            ProviderEvent::Directory { stream, .. } => {
                 let mut directory = Directory::new();
                 directory.apply(&service(&self.name));
                 let _ = role.directory(out, stream, &directory);
             }
-            Event::Open { stream, request } if request.is_private() => {
+            ProviderEvent::Open { stream, request } if request.is_private() => {
                 let name = std::str::from_utf8(request.key.name.unwrap_or_default()).unwrap_or_default();
                 let number = name.strip_prefix('T').and_then(|number| number.parse::<u64>().ok());
                 self.own.push((stream, number.unwrap_or_default() * NUMBERS, false));
             }
-            Event::Open { stream, request } => {
+            ProviderEvent::Open { stream, request } => {
                 let item = place(request.key.name.unwrap_or_default());
                 match item {
                     // Its image is sent with the next turn.
@@ -427,7 +433,7 @@ impl provider::Application for Desk {
                     }
                 }
             }
-            Event::Reissue { stream, request } if request.wants_refresh() => {
+            ProviderEvent::Reissue { stream, request } if request.wants_refresh() => {
                 if let Some(own) = self.own.iter_mut().find(|(open, ..)| *open == stream) {
                     own.2 = false;
                 }
@@ -435,19 +441,19 @@ impl provider::Application for Desk {
                     self.told[item] = None;
                 }
             }
-            Event::Closed { stream } => {
+            ProviderEvent::Closed { stream } => {
                 self.own.retain(|(open, ..)| *open != stream);
                 if let Some(item) = self.streams.iter().position(|open| *open == Some(stream)) {
                     (self.streams[item], self.told[item]) = (None, None);
                 }
             }
-            Event::Post { receipt, message, .. } => {
+            ProviderEvent::Post { receipt, message, .. } => {
                 self.take_post(&message);
                 if let Some(receipt) = receipt {
                     let _ = role.ack(out, receipt, None);
                 }
             }
-            Event::Generic { stream: Some(stream), header, message } => {
+            ProviderEvent::Generic { stream: Some(stream), header, message } => {
                 let payload = message.payload();
                 let _ = role.generic(out, Some(stream), &header, &mut |room| {
                     room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);

@@ -4,9 +4,9 @@ use std::net::Ipv4Addr;
 
 use tapeline_feed::history::{History, Limits};
 use tapeline_feed::itch::encode::LONGEST;
-use tapeline_feed::moldudp64::retransmit::{self, Server};
-use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session, heartbeat};
-use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_feed::moldudp64::retransmit::{self, RetransmissionServer};
+use tapeline_feed::moldudp64::{MoldSession, PacketBuilder, end_of_session, heartbeat};
+use tapeline_feed::simulate::{Exchange, SimulatedDay};
 use tapeline_measure::Nanos;
 
 use crate::books::Orders;
@@ -58,8 +58,8 @@ pub(crate) struct Venue {
     /// The orders themselves, if they are published.
     orders: Option<Orders>,
     history: History,
-    server: Server,
-    session: Session,
+    server: RetransmissionServer,
+    session: MoldSession,
     sessions: u64,
     /// The sequence of the next message.
     next: u64,
@@ -85,12 +85,12 @@ impl Venue {
             seed,
             symbols,
             chance: Chance::of(seed, 100 + number as u64),
-            exchange: Exchange::new(Settings { seed, symbols, live_orders }),
+            exchange: Exchange::new(SimulatedDay { seed, symbols, live_orders }),
             live_orders,
             orders: plan.orders.map(|_| Orders::default()),
             history: History::new(Limits { messages: 1 << 14, bytes: 1 << 20 }),
-            server: Server::new(retransmit::Settings::default()),
-            session: Session::new(""),
+            server: RetransmissionServer::new(retransmit::ServerSettings::default()),
+            session: MoldSession::new(""),
             sessions: 0,
             next: 1,
             event_ns: 0,
@@ -108,10 +108,10 @@ impl Venue {
     /// Begins a session with empty books.
     pub(crate) fn begin_session(&mut self) {
         self.sessions += 1;
-        self.session = Session::new(&format!("F{}S{:05}", self.number, self.sessions));
+        self.session = MoldSession::new(&format!("F{}S{:05}", self.number, self.sessions));
         let seed = self.seed.wrapping_add(self.sessions << 32);
         let (symbols, live_orders) = (self.symbols, self.live_orders);
-        self.exchange = Exchange::new(Settings { seed, symbols, live_orders });
+        self.exchange = Exchange::new(SimulatedDay { seed, symbols, live_orders });
         self.orders = self.orders.take().map(|_| Orders::default());
         self.history.begin(self.session);
         self.next = 1;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use harness::Bench;
 use tapeline_measure::Nanos;
-use tapeline_wire::rssl::{ConnectionType, Event, Sent, Session, Settings, SubProtocol, Version};
+use tapeline_wire::rssl::{ConnectionSettings, ConnectionType, Event, Sent, Session, SubProtocol, Version};
 
 const NOW: Nanos = Nanos(0);
 /// About the size of an update with a dozen fields.
@@ -29,13 +29,13 @@ const BATCH: usize = 64;
 
 fn main() {
     let mut bench = Bench::new("frames");
-    let websocket = |protocol| Settings {
+    let websocket = |protocol| ConnectionSettings {
         connection_type: ConnectionType::WebSocket,
         ws_protocols: vec![protocol],
-        ..Settings::default()
+        ..ConnectionSettings::default()
     };
     let ways = [
-        ("plain", Settings::default()),
+        ("plain", ConnectionSettings::default()),
         ("rwf", websocket(SubProtocol::Rwf)),
         ("json", websocket(SubProtocol::TrJson2)),
     ];
@@ -72,7 +72,7 @@ fn drained(server: &mut Session, place: usize) -> u64 {
 }
 
 /// Returns both ends of an open connection.
-fn opened(settings: Settings) -> (Session, Session) {
+fn opened(settings: ConnectionSettings) -> (Session, Session) {
     let settings = Arc::new(settings);
     let mut client = Session::client(settings.clone(), Version::V14, NOW);
     let mut server = Session::server(settings, NOW);

@@ -8,9 +8,10 @@
 use std::thread;
 
 use tapeline_measure::{cores, monotonic_ns, pin};
-use tapeline_wire::pool::{self, Intake, Kind, Outlet, Poll, Settings};
+use tapeline_wire::pool::{self, Intake, Outlet, PoolKind, PoolSettings, QueuePoll};
 
-const KINDS: [(&str, Kind); 3] = [("spsc", Kind::Spsc), ("malloc", Kind::Heap), ("list-lock", Kind::List)];
+const KINDS: [(&str, PoolKind); 3] =
+    [("spsc", PoolKind::Spsc), ("malloc", PoolKind::Heap), ("list-lock", PoolKind::List)];
 const TURNS: usize = 7;
 /// Datagrams per turn.
 const COUNT: usize = 300_000;
@@ -32,7 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut found = [const { (Vec::new(), Vec::new()) }; KINDS.len()];
     for _ in 0..TURNS {
         for ((_, kind), (one, two)) in KINDS.iter().zip(&mut found) {
-            let settings = Settings { kind: *kind, slots: SLOTS, batch: BATCH, ..Settings::default() };
+            let settings =
+                PoolSettings { kind: *kind, slots: SLOTS, batch: BATCH, ..PoolSettings::default() };
             let (intake, outlet) = pool::open(&settings)?;
             one.push(alone(intake, outlet, COUNT / share));
             let (intake, outlet) = pool::open(&settings)?;
@@ -54,7 +56,7 @@ fn alone(mut intake: Intake, mut outlet: Outlet, count: usize) -> f64 {
             let _ = intake.put(&DATAGRAM, None, 0);
         }
         let _ = intake.deliver();
-        while let Poll::Ready(datagrams) = outlet.take() {
+        while let QueuePoll::Ready(datagrams) = outlet.take() {
             done += datagrams.len();
         }
     }
@@ -81,14 +83,14 @@ fn both(mut intake: Intake, mut outlet: Outlet, count: usize, first: usize, last
             let (mut begun, mut done) = (0, 0);
             loop {
                 match outlet.take() {
-                    Poll::Ready(datagrams) => {
+                    QueuePoll::Ready(datagrams) => {
                         if done == 0 {
                             begun = monotonic_ns();
                         }
                         done += datagrams.len();
                     }
-                    Poll::Empty => thread::yield_now(),
-                    Poll::Ended => return each(begun, done),
+                    QueuePoll::Empty => thread::yield_now(),
+                    QueuePoll::Ended => return each(begun, done),
                 }
             }
         });

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tapeline_measure::{Clock, Nanos, cores, monotonic_ns, pin};
 use tapeline_wire::rssl::{
-    Compression, ConnectionType, Event, Reactor, Sent, Session, Settings, SubProtocol, Version,
+    Compression, ConnectionSettings, ConnectionType, Event, Reactor, Sent, Session, SubProtocol, Version,
 };
 
 const TURNS: usize = 7;
@@ -47,8 +47,8 @@ const WAYS: [Way; 8] = [
 ];
 
 impl Way {
-    fn settings(self) -> Arc<Settings> {
-        Arc::new(Settings {
+    fn settings(self) -> Arc<ConnectionSettings> {
+        Arc::new(ConnectionSettings {
             compression_type: self.compression,
             // zlib's own default takes twice as long for a few percent.
             compression_level: 1,
@@ -57,7 +57,7 @@ impl Way {
                 None => ConnectionType::Socket,
             },
             ws_protocols: self.websocket.into_iter().collect(),
-            ..Settings::default()
+            ..ConnectionSettings::default()
         })
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tapeline_measure::{cores, monotonic_ns, pin};
 use tapeline_wire::Error;
-use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver, SendOptions, Sender};
+use tapeline_wire::udp::{Batch, ReceiveOptions, SendOptions, UdpReceiver, UdpSender};
 
 /// Datagrams per `send` and `receive` figure.
 const COUNT: usize = 200_000;
@@ -47,18 +47,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn pair() -> Result<(Receiver, Sender), Error> {
-    let receiver = Receiver::open(&ReceiveOptions {
+fn pair() -> Result<(UdpReceiver, UdpSender), Error> {
+    let receiver = UdpReceiver::open(&ReceiveOptions {
         receive_buffer: 64 << 20,
         ..ReceiveOptions::new(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))
     })?;
-    let sender = Sender::open(&SendOptions::new(receiver.local_address()))?;
+    let sender = UdpSender::open(&SendOptions::new(receiver.local_address()))?;
     Ok((receiver, sender))
 }
 
 /// Returns the number of datagrams that certainly fit into the receiver's buffer: the kernel charges under 4
 /// KiB for one of up to 1,400 bytes.
-fn room(receiver: &Receiver) -> usize {
+fn room(receiver: &UdpReceiver) -> usize {
     receiver.receive_buffer().got * 2 / 4096
 }
 

@@ -5,7 +5,7 @@
 //! within seconds, request heads are limited to 8 KiB, bodies are not read, and a request with a foreign host
 //! name is refused (see `origin.rs`). All requests are served on this one thread, so clients can at most
 //! delay each other. An idle client delays others only briefly: when the maximum number of connections is
-//! open, a new connection replaces the oldest idle one after [`Settings::ask_time`].
+//! open, a new connection replaces the oldest idle one after [`HttpSettings::ask_time`].
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -33,7 +33,7 @@ use crate::origin;
 
 /// Settings of a server.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct HttpSettings {
     /// Maximum number of connections; one more replaces the oldest idle connection. Default 256.
     pub max_connections: usize,
     /// Minimum age of a connection before it can be replaced. Default 100 ms: on a busy machine a client
@@ -48,7 +48,7 @@ pub struct Settings {
     pub names: Vec<String>,
 }
 
-impl Default for Settings {
+impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             max_connections: 256,
@@ -62,7 +62,7 @@ impl Default for Settings {
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct HttpRequest<'a> {
     /// The path, without the query string.
     pub path: &'a str,
     /// The host name that the client used, without port; one of the permitted names.
@@ -102,9 +102,9 @@ impl Server {
     ///
     /// # Errors
     /// The address is taken or not this machine's; the machine refuses a thread.
-    pub fn start<F>(address: SocketAddr, settings: Settings, answer: F) -> Result<Self, Error>
+    pub fn start<F>(address: SocketAddr, settings: HttpSettings, answer: F) -> Result<Self, Error>
     where
-        F: Fn(&Request<'_>) -> Response + Send + Sync + 'static,
+        F: Fn(&HttpRequest<'_>) -> Response + Send + Sync + 'static,
     {
         let failed = |cause: std::io::Error| match Errno::from_io_error(&cause) {
             Some(errno) => Error::socket(Operation::Bind, address, errno),
@@ -153,9 +153,9 @@ struct Open {
     until: Instant,
 }
 
-async fn serve<F>(listener: tokio::net::TcpListener, settings: Arc<Settings>, answer: Arc<F>)
+async fn serve<F>(listener: tokio::net::TcpListener, settings: Arc<HttpSettings>, answer: Arc<F>)
 where
-    F: Fn(&Request<'_>) -> Response + Send + Sync + 'static,
+    F: Fn(&HttpRequest<'_>) -> Response + Send + Sync + 'static,
 {
     // In order of arrival.
     let mut open: VecDeque<Open> = VecDeque::new();
@@ -211,8 +211,8 @@ async fn make_room(open: &mut VecDeque<Open>, most: usize, ended: &Notify) {
 
 fn respond(
     request: &hyper::Request<Incoming>,
-    settings: &Settings,
-    answer: &impl Fn(&Request<'_>) -> Response,
+    settings: &HttpSettings,
+    answer: &impl Fn(&HttpRequest<'_>) -> Response,
 ) -> hyper::Response<Full<Bytes>> {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).map(origin::host_of);
     let host = match host {
@@ -233,7 +233,7 @@ fn respond(
         return refusal;
     }
     let Response { status, content_type, body, headers } =
-        answer(&Request { path: request.uri().path(), host });
+        answer(&HttpRequest { path: request.uri().path(), host });
     let mut response = hyper::Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let more = headers.iter().map(|(name, value)| (*name, value.as_str()));

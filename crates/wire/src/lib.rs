@@ -12,15 +12,15 @@
 //! no event loop.
 //!
 //! Expected network conditions are outcomes, not errors: no datagram yet is `0` datagrams, back pressure is
-//! [`udp::Sent::blocked`], a lost datagram is a counter. An [`Error`] is an invalid request or a refusal by the
+//! [`udp::UdpSent::blocked`], a lost datagram is a counter. An [`Error`] is an invalid request or a refusal by the
 //! machine. It names the address and the option, and [`Error::hint`] tells the user what to do about it.
 //!
 //! ```
 //! use std::time::Duration;
-//! use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver, SendOptions, Sender};
+//! use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver, SendOptions, UdpSender};
 //!
-//! let mut receiver = Receiver::open(&ReceiveOptions::new("127.0.0.1:0".parse()?))?;
-//! let mut sender = Sender::open(&SendOptions::new(receiver.local_address()))?;
+//! let mut receiver = UdpReceiver::open(&ReceiveOptions::new("127.0.0.1:0".parse()?))?;
+//! let mut sender = UdpSender::open(&SendOptions::new(receiver.local_address()))?;
 //! let mut batch = Batch::default();
 //!
 //! assert_eq!(sender.send(b"tape")?.count, 1);

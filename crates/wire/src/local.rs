@@ -19,7 +19,7 @@ use rustix::net::sockopt::socket_peercred;
 
 /// A listening socket. Dropping it removes its name.
 #[derive(Debug)]
-pub struct Listener {
+pub struct LocalListener {
     listener: UnixListener,
     /// The file of the socket; none in the abstract namespace.
     file: Option<PathBuf>,
@@ -39,7 +39,7 @@ fn address(name: &Path) -> io::Result<SocketAddr> {
     }
 }
 
-impl Listener {
+impl LocalListener {
     /// Listens at a name and replaces any file left there. Only processes of this user, and of root, can
     /// connect.
     ///
@@ -82,13 +82,13 @@ impl Listener {
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for LocalListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
 }
 
-impl Drop for Listener {
+impl Drop for LocalListener {
     fn drop(&mut self) {
         if let Some(file) = &self.file {
             let _ = fs::remove_file(file);
@@ -126,7 +126,7 @@ mod tests {
     fn a_name_that_was_left_is_taken_over_and_goes_at_the_end() {
         let path = std::env::temp_dir().join(format!("tapeline-test-local-{}", std::process::id()));
         fs::write(&path, "left by somebody").unwrap();
-        let listener = Listener::bind(&path).unwrap();
+        let listener = LocalListener::bind(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(listener.accept().unwrap().is_none(), "nobody is there");
         let mut client = connect(&path).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     fn an_abstract_name_lies_nowhere_and_goes_at_the_end() {
         let name = std::env::temp_dir().join(format!("tapeline-test-abstract-{}", std::process::id()));
         let at = PathBuf::from(format!("@{}", name.display()));
-        let listener = Listener::bind(&at).unwrap();
+        let listener = LocalListener::bind(&at).unwrap();
         assert!(!name.exists() && !at.exists());
         let address = SocketAddr::from_abstract_name(name.as_os_str().as_bytes()).unwrap();
         let mut other = UnixStream::connect_addr(&address).unwrap();
@@ -155,7 +155,11 @@ mod tests {
         let mut said = [0; 8];
         assert_eq!(server.read(&mut said).unwrap(), 4);
         assert!(listener.accept().unwrap().is_some());
-        assert_eq!(Listener::bind(&at).unwrap_err().kind(), io::ErrorKind::AddrInUse, "nobody takes it away");
+        assert_eq!(
+            LocalListener::bind(&at).unwrap_err().kind(),
+            io::ErrorKind::AddrInUse,
+            "nobody takes it away"
+        );
         drop(listener);
         assert_eq!(connect(&at).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
         assert_eq!(connect(Path::new("@")).unwrap_err().kind(), io::ErrorKind::InvalidInput);

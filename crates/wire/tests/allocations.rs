@@ -7,7 +7,7 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{
-    Compression, ConnectionType, Event, Output, Sent, Session, Settings, SubProtocol, Version,
+    Compression, ConnectionSettings, ConnectionType, Event, Output, Sent, Session, SubProtocol, Version,
 };
 
 const NOW: Nanos = Nanos(0);
@@ -33,7 +33,7 @@ fn take(session: &mut Session, wire: &mut [u8]) -> usize {
 type Send = fn(&mut Output) -> Sent;
 
 /// Returns the allocations for the messages that a server sends, and for receiving them.
-fn counted(settings: Settings, send: Send) -> (u64, u64) {
+fn counted(settings: ConnectionSettings, send: Send) -> (u64, u64) {
     let settings = Arc::new(settings);
     let mut client = Session::client(settings.clone(), Version::V14, NOW);
     let mut server = Session::server(settings, NOW);
@@ -76,16 +76,17 @@ fn in_place(output: &mut Output) -> Sent {
 
 #[test]
 fn nothing_is_allocated_for_a_message() {
-    let compressed = |compression_type| Settings { compression_type, ..Settings::default() };
-    let websocket = |protocol| Settings {
+    let compressed =
+        |compression_type| ConnectionSettings { compression_type, ..ConnectionSettings::default() };
+    let websocket = |protocol| ConnectionSettings {
         connection_type: ConnectionType::WebSocket,
         ws_protocols: [protocol].into_iter().collect(),
-        ..Settings::default()
+        ..ConnectionSettings::default()
     };
-    let ways: [(&str, Settings, Send); 9] = [
-        ("plain", Settings::default(), plain),
-        ("written in place", Settings::default(), in_place),
-        ("packed", Settings::default(), packed),
+    let ways: [(&str, ConnectionSettings, Send); 9] = [
+        ("plain", ConnectionSettings::default(), plain),
+        ("written in place", ConnectionSettings::default(), in_place),
+        ("packed", ConnectionSettings::default(), packed),
         ("LZ4", compressed(Compression::Lz4), plain),
         ("LZ4, packed", compressed(Compression::Lz4), packed),
         ("zlib", compressed(Compression::Zlib), plain),
@@ -101,6 +102,6 @@ fn nothing_is_allocated_for_a_message() {
 #[test]
 fn the_counter_counts() {
     let (sending, taking) =
-        counted(Settings::default(), |output| output.send(&std::hint::black_box(vec![b'x'; 400])));
+        counted(ConnectionSettings::default(), |output| output.send(&std::hint::black_box(vec![b'x'; 400])));
     assert_eq!((sending, taking), (((BATCHES - 1) * BATCH) as u64, 0));
 }

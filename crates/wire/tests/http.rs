@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use tapeline_wire::http::{Response, Server, Settings};
+use tapeline_wire::http::{HttpSettings, Response, Server};
 
-fn server(settings: Settings) -> Server {
+fn server(settings: HttpSettings) -> Server {
     Server::start("127.0.0.1:0".parse().unwrap(), settings, |request| Response {
         status: if request.path == "/there" { 200 } else { 404 },
         content_type: "text/plain; charset=utf-8",
@@ -27,7 +27,7 @@ fn ask(address: SocketAddr, request: &str) -> String {
 
 #[test]
 fn it_answers_and_hangs_up() {
-    let server = server(Settings::default());
+    let server = server(HttpSettings::default());
     let host = server.address();
     let answer = ask(host, &format!("GET /there?a=b HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -46,7 +46,7 @@ fn it_answers_and_hangs_up() {
 
 #[test]
 fn what_is_not_asked_plainly_is_refused() {
-    let server = server(Settings { names: vec!["plant.example".to_owned()], ..Settings::default() });
+    let server = server(HttpSettings { names: vec!["plant.example".to_owned()], ..HttpSettings::default() });
     let at = server.address();
     let asked = |line: &str, host: &str| ask(at, &format!("{line} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
@@ -74,7 +74,8 @@ fn ask_anyway(address: SocketAddr, request: &[u8]) -> String {
 #[test]
 fn who_dawdles_is_hung_up_on_and_keeps_nobody_out_for_long() {
     let (head_time, connection_time) = (Duration::from_millis(300), Duration::from_millis(300));
-    let server = server(Settings { max_connections: 2, head_time, connection_time, ..Settings::default() });
+    let server =
+        server(HttpSettings { max_connections: 2, head_time, connection_time, ..HttpSettings::default() });
     let at = server.address();
     // All connections belong to clients that never complete a head, or that never read.
     let mut slow: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(at).unwrap()).collect();
@@ -96,8 +97,12 @@ fn who_dawdles_is_hung_up_on_and_keeps_nobody_out_for_long() {
 #[test]
 fn idle_connections_keep_nobody_out() {
     let hour = Duration::from_secs(3_600);
-    let settings =
-        Settings { head_time: hour, connection_time: hour, max_connections: 32, ..Settings::default() };
+    let settings = HttpSettings {
+        head_time: hour,
+        connection_time: hour,
+        max_connections: 32,
+        ..HttpSettings::default()
+    };
     let server = server(settings);
     let address = server.address();
     let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(address).unwrap()).collect();
@@ -112,7 +117,7 @@ fn idle_connections_keep_nobody_out() {
 #[test]
 fn who_has_just_come_has_its_time_to_ask() {
     let ask_time = Duration::from_secs(3_600);
-    let server = server(Settings { max_connections: 2, ask_time, ..Settings::default() });
+    let server = server(HttpSettings { max_connections: 2, ask_time, ..HttpSettings::default() });
     let address = server.address();
     let mut first = TcpStream::connect(address).unwrap();
     let _second = TcpStream::connect(address).unwrap();

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tapeline_measure::Nanos;
-use tapeline_wire::pool::{self, Closed, Intake, Kind, Outlet, Policy, Poll, SLOT_BYTES, Settings};
-use tapeline_wire::udp::{ReceiveOptions, Receiver, SendOptions, Sender};
+use tapeline_wire::pool::{
+    self, Closed, Intake, Outlet, Policy, PoolKind, PoolSettings, QueuePoll, SLOT_BYTES,
+};
+use tapeline_wire::udp::{ReceiveOptions, SendOptions, UdpReceiver, UdpSender};
 
-const KINDS: [Kind; 4] = [Kind::Spsc, Kind::List, Kind::CountedList, Kind::Heap];
+const KINDS: [PoolKind; 4] = [PoolKind::Spsc, PoolKind::List, PoolKind::CountedList, PoolKind::Heap];
 const POLICIES: [Policy; 3] = [Policy::Block, Policy::DropNewest, Policy::Heap];
 
-fn open(kind: Kind, policy: Policy, slots: usize) -> (Intake, Outlet) {
-    pool::open(&Settings { kind, slots, policy, batch: 8, ..Settings::default() }).unwrap()
+fn open(kind: PoolKind, policy: Policy, slots: usize) -> (Intake, Outlet) {
+    pool::open(&PoolSettings { kind, slots, policy, batch: 8, ..PoolSettings::default() }).unwrap()
 }
 
 /// Returns a datagram that differs from every other.
@@ -25,7 +27,7 @@ fn content(number: u64) -> Vec<u8> {
 /// Takes all delivered datagrams: the bytes, and whether they were truncated.
 fn all(outlet: &mut Outlet) -> Vec<(Vec<u8>, bool)> {
     let mut found = Vec::new();
-    while let Poll::Ready(datagrams) = outlet.take() {
+    while let QueuePoll::Ready(datagrams) = outlet.take() {
         found.extend(datagrams.iter().map(|datagram| (datagram.bytes().to_vec(), datagram.is_truncated())));
     }
     found
@@ -57,7 +59,7 @@ struct Model {
 }
 
 impl Model {
-    fn new(kind: Kind, policy: Policy, slots: usize) -> Self {
+    fn new(kind: PoolKind, policy: Policy, slots: usize) -> Self {
         let (intake, outlet) = open(kind, policy, slots);
         let bound = if policy == Policy::Heap { 2 * slots } else { slots };
         Self {
@@ -103,13 +105,13 @@ impl Model {
             self.take_up_to(self.delivered.len() - left);
         }
         if self.delivered.is_empty() {
-            assert!(matches!(self.outlet.take(), Poll::Empty), "no more than was delivered");
+            assert!(matches!(self.outlet.take(), QueuePoll::Empty), "no more than was delivered");
         }
     }
 
     fn take_up_to(&mut self, most: usize) {
         match self.outlet.take_up_to(most) {
-            Poll::Ready(datagrams) => {
+            QueuePoll::Ready(datagrams) => {
                 assert!((1..=most).contains(&datagrams.len()));
                 for datagram in datagrams.iter() {
                     let number = self.delivered.pop_front().expect("no more than was delivered");
@@ -162,7 +164,7 @@ proptest! {
 #[test]
 fn the_policy_decides_when_all_slots_are_taken() {
     for policy in POLICIES {
-        let mut model = Model::new(Kind::Spsc, policy, 4);
+        let mut model = Model::new(PoolKind::Spsc, policy, 4);
         for _ in 0..12 {
             model.put(policy);
         }
@@ -185,7 +187,7 @@ fn the_policy_decides_when_all_slots_are_taken() {
 
 #[test]
 fn plain_allocation_is_all_misses() {
-    let (mut intake, _outlet) = open(Kind::Heap, Policy::Block, 4);
+    let (mut intake, _outlet) = open(PoolKind::Heap, Policy::Block, 4);
     for _ in 0..3 {
         assert_eq!(intake.put(b"tape", None, 0).count, 1);
     }
@@ -194,7 +196,7 @@ fn plain_allocation_is_all_misses() {
 
 #[test]
 fn what_is_put_comes_out_unchanged() {
-    let (mut intake, mut outlet) = open(Kind::Spsc, Policy::Block, 4);
+    let (mut intake, mut outlet) = open(PoolKind::Spsc, Policy::Block, 4);
     let long = vec![7; SLOT_BYTES + 1];
     for bytes in [&b""[..], b"tape", &long[..SLOT_BYTES], &long] {
         assert_eq!(intake.put(bytes, None, 3).count, 1);
@@ -211,8 +213,8 @@ fn each_end_learns_that_the_other_has_gone() {
         assert_eq!(intake.put(b"last words", None, 0).count, 1);
         assert_eq!(intake.deliver(), Ok(1));
         drop(intake);
-        assert!(matches!(outlet.take(), Poll::Ready(datagrams) if datagrams.len() == 1));
-        assert!(matches!(outlet.take(), Poll::Ended));
+        assert!(matches!(outlet.take(), QueuePoll::Ready(datagrams) if datagrams.len() == 1));
+        assert!(matches!(outlet.take(), QueuePoll::Ended));
 
         let (mut intake, outlet) = open(kind, Policy::Block, 4);
         drop(outlet);
@@ -242,14 +244,14 @@ fn two_threads_lose_and_double_nothing() {
                 let mut next = 0;
                 loop {
                     match outlet.take() {
-                        Poll::Ready(datagrams) => {
+                        QueuePoll::Ready(datagrams) => {
                             for datagram in datagrams.iter() {
                                 assert_eq!(datagram.bytes(), content(next), "{kind:?}, {policy:?}");
                                 next += 1;
                             }
                         }
-                        Poll::Empty => thread::yield_now(),
-                        Poll::Ended => break,
+                        QueuePoll::Empty => thread::yield_now(),
+                        QueuePoll::Ended => break,
                     }
                 }
                 let (put, counters) = putting.join().unwrap();
@@ -261,14 +263,15 @@ fn two_threads_lose_and_double_nothing() {
     }
 }
 
-fn sockets() -> (Receiver, Sender) {
-    let receiver = Receiver::open(&ReceiveOptions::new(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))).unwrap();
-    let sender = Sender::open(&SendOptions::new(receiver.local_address())).unwrap();
+fn sockets() -> (UdpReceiver, UdpSender) {
+    let receiver =
+        UdpReceiver::open(&ReceiveOptions::new(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let sender = UdpSender::open(&SendOptions::new(receiver.local_address())).unwrap();
     (receiver, sender)
 }
 
 /// Receives until `count` datagrams are staged or dropped.
-fn receive(intake: &mut Intake, receiver: &mut Receiver, count: usize) -> (usize, usize) {
+fn receive(intake: &mut Intake, receiver: &mut UdpReceiver, count: usize) -> (usize, usize) {
     let (mut taken, mut dropped) = (0, 0);
     while taken + dropped < count {
         let received = intake.receive(receiver, 5).unwrap();
@@ -296,7 +299,7 @@ fn datagrams_arrive_in_slots_of_every_kind() {
             assert_eq!(intake.deliver(), Ok(datagrams.len()));
             let end = next + count;
             while next < end {
-                let Poll::Ready(datagrams) = outlet.take() else { panic!("{next} is missing") };
+                let QueuePoll::Ready(datagrams) = outlet.take() else { panic!("{next} is missing") };
                 for datagram in datagrams.iter() {
                     assert_eq!(datagram.bytes(), content(next), "{kind:?}");
                     assert!(datagram.received().is_some());
@@ -304,7 +307,7 @@ fn datagrams_arrive_in_slots_of_every_kind() {
                     next += 1;
                 }
             }
-            assert!(matches!(outlet.take(), Poll::Empty));
+            assert!(matches!(outlet.take(), QueuePoll::Empty));
         }
         assert_eq!(receiver.ask_kernel_drops(), 0);
         assert_eq!(intake.counters().high_water, 32);
@@ -314,7 +317,7 @@ fn datagrams_arrive_in_slots_of_every_kind() {
 #[test]
 fn a_long_datagram_is_cut_and_flagged_and_leaves_its_neighbour_alone() {
     let (mut receiver, mut sender) = sockets();
-    let (mut intake, mut outlet) = open(Kind::Spsc, Policy::Block, 8);
+    let (mut intake, mut outlet) = open(PoolKind::Spsc, Policy::Block, 8);
     let long = vec![9; SLOT_BYTES + 500];
     assert_eq!(sender.send_many([&b"before"[..], &long, b"behind"]).unwrap().count, 3);
     receive(&mut intake, &mut receiver, 3);
@@ -326,7 +329,7 @@ fn a_long_datagram_is_cut_and_flagged_and_leaves_its_neighbour_alone() {
 #[test]
 fn without_slots_datagrams_wait_in_the_kernel_or_are_counted() {
     let (mut receiver, mut sender) = sockets();
-    let (mut intake, mut outlet) = open(Kind::Spsc, Policy::Block, 4);
+    let (mut intake, mut outlet) = open(PoolKind::Spsc, Policy::Block, 4);
     let datagrams: Vec<_> = (0..10).map(content).collect();
     assert_eq!(sender.send_many(&datagrams).unwrap().count, 10);
     assert_eq!(receive(&mut intake, &mut receiver, 4), (4, 0));
@@ -337,7 +340,7 @@ fn without_slots_datagrams_wait_in_the_kernel_or_are_counted() {
     let mut next = 0;
     while next < 10 {
         intake.deliver().unwrap();
-        while let Poll::Ready(datagrams) = outlet.take() {
+        while let QueuePoll::Ready(datagrams) = outlet.take() {
             for datagram in datagrams.iter() {
                 assert_eq!(datagram.bytes(), content(next), "they have waited");
                 next += 1;
@@ -348,7 +351,7 @@ fn without_slots_datagrams_wait_in_the_kernel_or_are_counted() {
     }
 
     let (mut receiver, mut sender) = sockets();
-    let (mut intake, _outlet) = open(Kind::Spsc, Policy::DropNewest, 4);
+    let (mut intake, _outlet) = open(PoolKind::Spsc, Policy::DropNewest, 4);
     assert_eq!(sender.send_many(&datagrams).unwrap().count, 10);
     assert_eq!(receive(&mut intake, &mut receiver, 10), (4, 6));
     let counters = intake.counters();

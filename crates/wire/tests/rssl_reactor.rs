@@ -9,7 +9,8 @@ use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{
-    AcceptorHandle, Compression, ConnectionType, Event, Reactor, Sent, Settings, SubProtocol, Version,
+    AcceptorHandle, Compression, ConnectionSettings, ConnectionType, Event, Reactor, Sent, SubProtocol,
+    Version,
 };
 use world::{NOW, REQUEST, SECOND, World, bytes, settings};
 
@@ -433,7 +434,7 @@ fn websockets_of_every_kind_share_the_port() {
 
 #[test]
 fn json_is_kept_alive_by_pings_that_nobody_sees() {
-    let short = |settings: &mut Settings| {
+    let short = |settings: &mut ConnectionSettings| {
         (settings.connection_ping_timeout, settings.connection_min_ping_timeout) = (3, 3);
     };
     let client = settings(|settings| {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{
-    Compression, ConnectionType, Event, Reason, Sent, Session, Settings, SubProtocol, Version,
+    Compression, ConnectionSettings, ConnectionType, Event, Reason, Sent, Session, SubProtocol, Version,
 };
 
 const NOW: Nanos = Nanos(1_000_000_000_000);
 const SECOND: u64 = 1_000_000_000;
 
-fn settings(change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
-    let mut settings = Settings::default();
+fn settings(change: impl FnOnce(&mut ConnectionSettings)) -> Arc<ConnectionSettings> {
+    let mut settings = ConnectionSettings::default();
     change(&mut settings);
     Arc::new(settings)
 }
@@ -33,7 +33,7 @@ fn take(session: &mut Session, bytes: &[u8]) -> Result<Vec<Vec<u8>>, Reason> {
 }
 
 /// Returns both ends of an open connection: client, server.
-fn open(settings: &Arc<Settings>, version: Version) -> (Session, Session) {
+fn open(settings: &Arc<ConnectionSettings>, version: Version) -> (Session, Session) {
     let mut client = Session::client(settings.clone(), version, NOW);
     let mut server = Session::server(settings.clone(), NOW);
     while !(client.is_open() && server.is_open()) {
@@ -44,7 +44,7 @@ fn open(settings: &Arc<Settings>, version: Version) -> (Session, Session) {
 }
 
 /// JSON on a WebSocket with permessage-deflate, and a maximum message length.
-fn compressed_json(max_message_bytes: u32) -> Arc<Settings> {
+fn compressed_json(max_message_bytes: u32) -> Arc<ConnectionSettings> {
     settings(|settings| {
         settings.connection_type = ConnectionType::WebSocket;
         settings.ws_protocols = vec![SubProtocol::TrJson2];
@@ -274,10 +274,10 @@ fn what_is_broken_is_named_with_its_place_and_what_was_expected() {
             "frame with flags 0x02 at byte 5, 0x04: the second half",
         ),
     ] {
-        let common = Arc::new(Settings {
+        let common = Arc::new(ConnectionSettings {
             compression_type: compression,
             component_version: String::new(),
-            ..Settings::clone(&common)
+            ..ConnectionSettings::clone(&common)
         });
         let (_client, mut server) = open(&common, version);
         let handshake = if version == Version::V14 { 19 } else { 17 };

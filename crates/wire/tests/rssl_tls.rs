@@ -15,7 +15,7 @@ use rustls::{
     SupportedProtocolVersion,
 };
 use tapeline_wire::Error;
-use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tls, TlsVersions};
+use tapeline_wire::rssl::{Compression, ConnectionSettings, ConnectionType, SubProtocol, Tls, TlsVersions};
 use world::{World, settings};
 
 /// A certificate authority, and a server's certificate and key issued by it; all PEM.
@@ -38,7 +38,7 @@ fn trust(names: &[&str]) -> Trust {
 }
 
 impl Trust {
-    fn server(&self, change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
+    fn server(&self, change: impl FnOnce(&mut ConnectionSettings)) -> Arc<ConnectionSettings> {
         let tls = Tls::server(self.certificate.as_bytes(), self.key.as_bytes(), TlsVersions::Both).unwrap();
         settings(|settings| {
             settings.tls = Some(tls);
@@ -46,7 +46,7 @@ impl Trust {
         })
     }
 
-    fn client(&self, change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
+    fn client(&self, change: impl FnOnce(&mut ConnectionSettings)) -> Arc<ConnectionSettings> {
         let tls = Tls::client(self.authority.as_bytes(), TlsVersions::Both).unwrap();
         settings(|settings| {
             settings.tls = Some(tls);

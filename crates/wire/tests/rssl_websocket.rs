@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{
-    Compression, ConnectionType, Event, Reason, Sent, Session, Settings, SubProtocol, Version,
+    Compression, ConnectionSettings, ConnectionType, Event, Reason, Sent, Session, SubProtocol, Version,
 };
 use tungstenite::handshake::derive_accept_key;
 use vectors::{Record, files, records};
 
 const NOW: Nanos = Nanos(0);
 
-fn settings(change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
-    let mut settings = Settings::default();
+fn settings(change: impl FnOnce(&mut ConnectionSettings)) -> Arc<ConnectionSettings> {
+    let mut settings = ConnectionSettings::default();
     change(&mut settings);
     Arc::new(settings)
 }

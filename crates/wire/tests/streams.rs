@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tapeline_wire::streams::{Over, Ready, Settings, Socket, StreamId, Streams};
+use tapeline_wire::streams::{Over, Ready, Socket, StreamId, StreamSettings, Streams};
 use tapeline_wire::tcp::Received;
 
 /// A server that echoes received bytes, turn by turn, or sends nothing.
@@ -20,7 +20,7 @@ struct Echo {
 }
 
 fn server(queue_bytes: usize, max_connections: usize) -> (Echo, SocketAddr) {
-    let mut streams = Streams::new(Settings { max_connections, queue_bytes }).unwrap();
+    let mut streams = Streams::new(StreamSettings { max_connections, queue_bytes }).unwrap();
     let address = streams.listen("127.0.0.1:0".parse().unwrap()).unwrap();
     (Echo { is_mute: false, streams, said: BTreeMap::new(), over: Vec::new() }, address)
 }

@@ -7,7 +7,7 @@ use tapeline_measure::Nanos;
 use tapeline_wire::Error;
 use tapeline_wire::rssl::Reactor;
 use tapeline_wire::udp::{
-    Batch, MAX_SEGMENTS, ReceiveOptions, Receiver, SPARE_BYTES, SendOptions, Sender, Sent, wait_any,
+    Batch, MAX_SEGMENTS, ReceiveOptions, SPARE_BYTES, SendOptions, UdpReceiver, UdpSender, UdpSent, wait_any,
     wait_any_or,
 };
 
@@ -24,20 +24,20 @@ fn on_loopback(address: SocketAddrV4) -> ReceiveOptions {
     ReceiveOptions { interface: LOOPBACK.to_owned(), ..ReceiveOptions::new(address) }
 }
 
-fn receiver(address: SocketAddrV4) -> Receiver {
-    Receiver::open(&on_loopback(address)).unwrap()
+fn receiver(address: SocketAddrV4) -> UdpReceiver {
+    UdpReceiver::open(&on_loopback(address)).unwrap()
 }
 
-fn unicast() -> Receiver {
+fn unicast() -> UdpReceiver {
     receiver(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))
 }
 
-fn sender(destination: SocketAddrV4) -> Sender {
-    Sender::open(&SendOptions { interface: LOOPBACK.to_owned(), ..SendOptions::new(destination) }).unwrap()
+fn sender(destination: SocketAddrV4) -> UdpSender {
+    UdpSender::open(&SendOptions { interface: LOOPBACK.to_owned(), ..SendOptions::new(destination) }).unwrap()
 }
 
 /// Receives until there are `count` datagrams.
-fn take(receiver: &mut Receiver, count: usize) -> Vec<Vec<u8>> {
+fn take(receiver: &mut UdpReceiver, count: usize) -> Vec<Vec<u8>> {
     let mut batch = Batch::default();
     let mut taken = Vec::new();
     while taken.len() < count {
@@ -48,12 +48,12 @@ fn take(receiver: &mut Receiver, count: usize) -> Vec<Vec<u8>> {
     taken
 }
 
-fn nothing_more(receiver: &mut Receiver) -> bool {
+fn nothing_more(receiver: &mut UdpReceiver) -> bool {
     receiver.receive(&mut Batch::default()).unwrap() == 0
 }
 
-fn all(count: usize) -> Sent {
-    Sent { count, blocked: false }
+fn all(count: usize) -> UdpSent {
+    UdpSent { count, blocked: false }
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn stamps_are_close_to_now_and_in_order() {
 fn without_stamps_there_are_none() {
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let mut receiver =
-        Receiver::open(&ReceiveOptions { stamps: false, ..ReceiveOptions::new(address) }).unwrap();
+        UdpReceiver::open(&ReceiveOptions { stamps: false, ..ReceiveOptions::new(address) }).unwrap();
     assert_eq!(sender(receiver.local_address()).send(b"tick").unwrap(), all(1));
     let mut batch = Batch::default();
     assert!(receiver.wait(PATIENCE));
@@ -199,7 +199,7 @@ fn without_stamps_there_are_none() {
 fn kernel_drops_are_counted_without_reading() {
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let options = ReceiveOptions { receive_buffer: 4096, ..ReceiveOptions::new(address) };
-    let mut receiver = Receiver::open(&options).unwrap();
+    let mut receiver = UdpReceiver::open(&options).unwrap();
     let mut sender = sender(receiver.local_address());
     assert_eq!(receiver.ask_kernel_drops(), 0);
     let mut sent = 0;
@@ -223,7 +223,7 @@ fn kernel_drops_are_counted_without_reading() {
 fn a_datagram_brings_the_drop_count_along() {
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let options = ReceiveOptions { receive_buffer: 4096, ..ReceiveOptions::new(address) };
-    let mut receiver = Receiver::open(&options).unwrap();
+    let mut receiver = UdpReceiver::open(&options).unwrap();
     let mut sender = sender(receiver.local_address());
     // A receive buffer of 4 KiB cannot contain that many.
     for _ in 0..1000 {
@@ -268,8 +268,8 @@ fn source_specific_multicast_takes_one_sender_only() {
         source: Some(source.parse().unwrap()),
         ..on_loopback(any.local_address())
     };
-    let mut wanted = Receiver::open(&from(LOOPBACK)).unwrap();
-    let mut other = Receiver::open(&from("203.0.113.1")).unwrap();
+    let mut wanted = UdpReceiver::open(&from(LOOPBACK)).unwrap();
+    let mut other = UdpReceiver::open(&from("203.0.113.1")).unwrap();
     let mut sender = sender(any.local_address());
     for datagram in [b"a", b"b"] {
         assert_eq!(sender.send(datagram).unwrap(), all(1));
@@ -302,7 +302,7 @@ fn waiting_for_several_ends_when_one_has_something() {
     assert!(!wait_any(&[&receivers[0], &receivers[1]], Duration::ZERO));
     assert_eq!(take(&mut receivers[2], 1), [b"x"]);
     assert!(!wait_any(&receivers, Duration::from_millis(1)));
-    assert!(!wait_any::<Receiver>(&[], Duration::from_secs(3600)));
+    assert!(!wait_any::<UdpReceiver>(&[], Duration::from_secs(3600)));
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn waiting_for_datagrams_and_for_connections_ends_with_either() {
     assert!(!wait_any_or(&receivers, &reactor, Duration::ZERO));
     assert_eq!(sender(receivers[1].local_address()).send(b"x").unwrap(), all(1));
     assert!(wait_any_or(&receivers, &reactor, PATIENCE));
-    let none: [Receiver; 0] = [];
+    let none: [UdpReceiver; 0] = [];
     assert!(!wait_any_or(&none, &reactor, Duration::from_millis(1)));
     let waker = reactor.waker().unwrap();
     waker.wake().unwrap();
@@ -366,13 +366,15 @@ fn a_datagram_that_udp_cannot_carry_is_an_error_with_its_length() {
 fn the_buffer_that_the_kernel_gave_is_reported() {
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let modest =
-        Receiver::open(&ReceiveOptions { receive_buffer: 65_536, ..ReceiveOptions::new(address) }).unwrap();
+        UdpReceiver::open(&ReceiveOptions { receive_buffer: 65_536, ..ReceiveOptions::new(address) })
+            .unwrap();
     assert_eq!(
         (modest.receive_buffer().asked, modest.receive_buffer().got, modest.advice()),
         (65_536, 65_536, None)
     );
     let greedy =
-        Receiver::open(&ReceiveOptions { receive_buffer: 1 << 30, ..ReceiveOptions::new(address) }).unwrap();
+        UdpReceiver::open(&ReceiveOptions { receive_buffer: 1 << 30, ..ReceiveOptions::new(address) })
+            .unwrap();
     let size = greedy.receive_buffer();
     // A privileged process gets the requested size, another one what the system allows.
     match greedy.advice() {
@@ -411,7 +413,7 @@ fn errors_say_which_address_what_the_system_said_and_what_to_do() {
         ),
     ];
     for (options, what, hint) in cases {
-        let error = Receiver::open(&options).unwrap_err();
+        let error = UdpReceiver::open(&options).unwrap_err();
         assert!(error.to_string().starts_with(&what), "{error}");
         assert!(error.hint().unwrap().contains(hint), "{:?}", error.hint());
     }
@@ -419,7 +421,7 @@ fn errors_say_which_address_what_the_system_said_and_what_to_do() {
         interface: LOOPBACK.to_owned(),
         ..SendOptions::new("203.0.113.1:5000".parse().unwrap())
     };
-    let error = Sender::open(&unreachable).unwrap_err();
+    let error = UdpSender::open(&unreachable).unwrap_err();
     assert!(error.to_string().starts_with("cannot send to 203.0.113.1:5000 on lo 127.0.0.1: "), "{error}");
     // The system's error depends on whether this machine has a route to the Internet.
     assert!(error.hint().is_some(), "{error}");

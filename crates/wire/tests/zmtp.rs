@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use tapeline_measure::Nanos;
-use tapeline_wire::zmtp::{Counters, Left, Publisher, Route, Settings};
+use tapeline_wire::zmtp::{Left, Publisher, PublisherCounters, PublisherSettings, Route};
 use zeromq::{Socket, SocketRecv, SubSocket};
 
 /// Time limit of a test that waits for a publisher.
@@ -20,7 +20,7 @@ struct World {
 }
 
 impl World {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: PublisherSettings) -> Self {
         let publisher = Publisher::bind("127.0.0.1:0".parse().unwrap(), settings).unwrap();
         Self { publisher, now: Nanos(1_000_000_000), left: Vec::new() }
     }
@@ -29,7 +29,7 @@ impl World {
         self.publisher.local_address()
     }
 
-    fn until(&mut self, is_so: impl Fn(&Counters, &[Left]) -> bool) {
+    fn until(&mut self, is_so: impl Fn(&PublisherCounters, &[Left]) -> bool) {
         let begun = Instant::now();
         while !is_so(&self.publisher.counters(), &self.left) {
             // An endless wait would not show which test it is.
@@ -96,7 +96,7 @@ fn by_hand(address: SocketAddr, frames: &[&[u8]]) -> TcpStream {
 
 #[test]
 fn each_subscriber_gets_what_it_asked_for_in_order_and_once() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(PublisherSettings::default());
     let everything = subscriber(world.address(), &[""]);
     let some = subscriber(world.address(), &["T/A", "T/AAPL", "X"]);
     world.until(|counters, _| counters.subscriptions == 4);
@@ -124,7 +124,8 @@ fn each_subscriber_gets_what_it_asked_for_in_order_and_once() {
 
 #[test]
 fn hostile_peers_are_let_go_and_nobody_else_notices() {
-    let mut world = World::new(Settings { max_subscriptions_each: 2, ..Settings::default() });
+    let mut world =
+        World::new(PublisherSettings { max_subscriptions_each: 2, ..PublisherSettings::default() });
     let good = subscriber(world.address(), &["T"]);
     world.until(|counters, _| counters.subscriptions == 1);
     let mut http = TcpStream::connect(world.address()).unwrap();
@@ -154,7 +155,7 @@ fn hostile_peers_are_let_go_and_nobody_else_notices() {
 #[test]
 fn a_slow_subscriber_loses_whole_messages_and_nobody_else_any() {
     const MANY: u64 = 200;
-    let mut world = World::new(Settings { queue_bytes: 1 << 20, ..Settings::default() });
+    let mut world = World::new(PublisherSettings { queue_bytes: 1 << 20, ..PublisherSettings::default() });
     let quick = subscriber(world.address(), &["T"]);
     let mut slow = by_hand(world.address(), &[b"\0\x01\x01"]);
     world.until(|counters, _| counters.subscriptions == 2);
@@ -221,7 +222,7 @@ fn a_slow_subscriber_loses_whole_messages_and_nobody_else_any() {
 /// A silent peer can be replaced after a second; a subscriber that has completed the handshake stays.
 #[test]
 fn who_does_not_shake_hands_keeps_nobody_out() {
-    let mut world = World::new(Settings { max_subscribers: 3, ..Settings::default() });
+    let mut world = World::new(PublisherSettings { max_subscribers: 3, ..PublisherSettings::default() });
     let first = by_hand(world.address(), &[b"\0\x01\x01"]);
     world.until(|counters, _| counters.subscriptions == 1);
     let mut silent = Vec::new();
@@ -241,7 +242,7 @@ fn who_does_not_shake_hands_keeps_nobody_out() {
 
 #[test]
 fn there_are_no_more_subscribers_than_may_be() {
-    let mut world = World::new(Settings { max_subscribers: 1, ..Settings::default() });
+    let mut world = World::new(PublisherSettings { max_subscribers: 1, ..PublisherSettings::default() });
     let first = by_hand(world.address(), &[b"\0\x01\x01"]);
     world.until(|counters, _| counters.subscriptions == 1);
     let mut second = by_hand(world.address(), &[]);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
-pub use tapeline_omm::json::Settings;
-use tapeline_omm::json::{Converter, Kind, Pack, Packed, PackedPlace, Services};
+pub use tapeline_omm::json::JsonSettings;
+use tapeline_omm::json::{Converter, MessageKind, Pack, Packed, PackedPlace, ServiceNames};
 use tapeline_omm::rwf::{
     DataType, Domain, ElementListEncoder, Header, MessageClass, MessageView, RefreshHeader,
 };
@@ -38,7 +38,7 @@ pub(super) struct Meaning {
     services: Arc<Names>,
     /// Services are written as numbers, not names. Follows the form that the peer uses.
     numbers_services: bool,
-    settings: Settings,
+    settings: JsonSettings,
 }
 
 impl PartialEq for Meaning {
@@ -55,7 +55,7 @@ impl PartialEq for Meaning {
 #[derive(Debug, Default, PartialEq)]
 struct Names(Vec<(u16, String)>);
 
-impl Services for Names {
+impl ServiceNames for Names {
     fn id(&self, name: &str) -> Option<u16> {
         self.0.iter().find(|(_, other)| other == name).map(|(id, _)| *id)
     }
@@ -69,7 +69,7 @@ impl Services for Names {
 #[derive(Debug)]
 struct Numbers<'a>(&'a Names);
 
-impl Services for Numbers<'_> {
+impl ServiceNames for Numbers<'_> {
     fn id(&self, name: &str) -> Option<u16> {
         self.0.id(name)
     }
@@ -99,7 +99,7 @@ impl Json {
         ping_timeout: u8,
         max_received_bytes: usize,
         dictionary: &Arc<Dictionary>,
-        settings: Settings,
+        settings: JsonSettings,
     ) -> Self {
         let meaning = Meaning {
             side,
@@ -153,7 +153,7 @@ impl Json {
     fn make(&mut self, message: &[u8]) -> Result<(), String> {
         let with_limits = self.with_limits(message);
         let numbers = Numbers(&self.meaning.services);
-        let services: &dyn Services =
+        let services: &dyn ServiceNames =
             if self.meaning.numbers_services { &numbers } else { &*self.meaning.services };
         let converter = self.meaning.converter(services);
         let message = MessageView::parse(with_limits.as_deref().unwrap_or(message));
@@ -203,7 +203,7 @@ impl Json {
 }
 
 impl Meaning {
-    fn converter<'a>(&'a self, services: &'a dyn Services) -> Converter<'a> {
+    fn converter<'a>(&'a self, services: &'a dyn ServiceNames) -> Converter<'a> {
         let mut settings = self.settings;
         if self.side == Side::Server {
             // A client of the WebSocket API names a service only if it is not the default service.
@@ -253,10 +253,10 @@ impl Meaning {
             answer.clear();
             let mut pack = Pack::new(&mut answer);
             match incoming.kind() {
-                Kind::Ping => pack.pong(),
-                Kind::Pong => {}
-                Kind::Error => each(Step::Complaint(&incoming.error_text().unwrap_or_default()))?,
-                Kind::Message => match converter.read(&incoming, &mut room) {
+                MessageKind::Ping => pack.pong(),
+                MessageKind::Pong => {}
+                MessageKind::Error => each(Step::Complaint(&incoming.error_text().unwrap_or_default()))?,
+                MessageKind::Message => match converter.read(&incoming, &mut room) {
                     Ok(message) => {
                         // Not checked for updates: they are frequent and seldom have a key.
                         if !is_update(message)

@@ -112,7 +112,7 @@ mod tests {
     use tapeline_omm::{Dictionary, FieldListEncoder, Real, fid};
 
     use super::super::Side;
-    use super::super::json::{Json, Settings};
+    use super::super::json::{Json, JsonSettings};
     use super::*;
 
     fn update(id: i32, bid: i64) -> Vec<u8> {
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_text_that_another_connection_made_is_what_it_would_have_made_itself() {
         let dictionary = Arc::new(Dictionary::builtin().clone());
-        let new = |side| Json::new(side, 60, 1000, &dictionary, Settings::default());
+        let new = |side| Json::new(side, 60, 1000, &dictionary, JsonSettings::default());
         let texts = SharedTexts::default();
         let (mut alone, mut first, mut second) = (new(Side::Server), new(Side::Server), new(Side::Server));
         first.share_texts(&texts);
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn more_forms_than_are_kept_are_right_all_the_same() {
         let dictionary = Arc::new(Dictionary::builtin().clone());
-        let mut json = Json::new(Side::Server, 60, 1000, &dictionary, Settings::default());
+        let mut json = Json::new(Side::Server, 60, 1000, &dictionary, JsonSettings::default());
         let texts = SharedTexts::default();
         json.share_texts(&texts);
         for bid in (0..3 * MOST as i64).chain(0..3 * MOST as i64) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tapeline_omm::json;
 use tapeline_omm::role::consumer;
-use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, TlsVersions};
+use tapeline_wire::rssl::{Compression, ConnectionSettings, ConnectionType, SubProtocol, TlsVersions};
 
 use super::schema::{GLOBAL, Group, Kind, Setting};
 use super::tree::{Fault, Node};
@@ -22,7 +22,7 @@ pub struct Chosen {
     /// Settings without effect, with their lines.
     pub idle: Vec<(String, usize)>,
     /// The JSON settings.
-    pub json: json::Settings,
+    pub json: json::JsonSettings,
     /// The servers to which a client connects, in the order in which they are tried; for a server, the address on which it listens.
     pub hosts: Vec<Host>,
     /// Warm standby servers, to which a consumer connects at the same time; they come before `hosts`.
@@ -106,11 +106,11 @@ impl Chosen {
     }
 
     /// Returns the settings of a consumer, with the default for each setting that the file does not have.
-    pub fn consumer(&self) -> consumer::Settings {
-        let usual = consumer::Settings::default();
+    pub fn consumer(&self) -> consumer::ConsumerSettings {
+        let usual = consumer::ConsumerSettings::default();
         let most = self.reconnect_max.unwrap_or(usual.reconnect.most);
         let first = self.reconnect_min.unwrap_or(usual.reconnect.first);
-        consumer::Settings {
+        consumer::ConsumerSettings {
             downloads_dictionary: self.downloads_dictionary,
             reconnect_attempts: self.reconnect_attempts,
             reconnect: consumer::Backoff { first, most: most.max(first) },
@@ -142,7 +142,7 @@ pub struct Host {
     /// The permitted TLS versions.
     pub tls_versions: TlsVersions,
     /// The transport settings.
-    pub settings: Settings,
+    pub settings: ConnectionSettings,
 }
 
 impl Host {
@@ -156,7 +156,7 @@ impl Host {
             certificate: None,
             trusted: None,
             tls_versions: TlsVersions::default(),
-            settings: Settings::default(),
+            settings: ConnectionSettings::default(),
         }
     }
 }
@@ -242,7 +242,7 @@ fn chosen_entry<'n>(root: &'n Node, group: Group, name: Option<&str>) -> Result<
 fn own_settings(entry: &Node) -> Chosen {
     let milliseconds = |name| entry.number(name).map(Duration::from_millis);
     let limit = |name| entry.text(name).and_then(|text| text.parse::<u32>().ok());
-    let mut json = json::Settings::default();
+    let mut json = json::JsonSettings::default();
     json.expand_enumerations = entry.flag("JsonExpandedEnumFields").unwrap_or(json.expand_enumerations);
     json.catch_unknown_fields = entry.flag("CatchUnknownJsonFids").unwrap_or(json.catch_unknown_fields);
     json.catch_unknown_members = entry.flag("CatchUnknownJsonKeys").unwrap_or(json.catch_unknown_members);
@@ -338,7 +338,7 @@ fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
         let what = "hosts cannot be looked up by a session's location";
         return Err(Fault::new(line, what, "give the channel a Host and a Port"));
     }
-    let mut settings = Settings::default();
+    let mut settings = ConnectionSettings::default();
     transport(channel, &mut settings)?;
     if inner == "RSSL_WEBSOCKET" {
         settings.connection_type = ConnectionType::WebSocket;
@@ -361,8 +361,11 @@ fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
 fn server_host(server: &Node) -> Result<Host, Fault> {
     // A server accepts both handshakes on one port.
     let is_encrypted = server.code("ServerType") == Some("RSSL_ENCRYPTED");
-    let mut settings =
-        Settings { guaranteed_output_buffers: 200, connection_ping_timeout: 60, ..Settings::default() };
+    let mut settings = ConnectionSettings {
+        guaranteed_output_buffers: 200,
+        connection_ping_timeout: 60,
+        ..ConnectionSettings::default()
+    };
     transport(server, &mut settings)?;
     let interface = server.text("InterfaceName").unwrap_or_default();
     let file = |name| server.text(name).map(PathBuf::from);
@@ -379,7 +382,7 @@ fn server_host(server: &Node) -> Result<Host, Fault> {
 }
 
 /// The settings of a connection that have the same name at both ends.
-fn transport(node: &Node, settings: &mut Settings) -> Result<(), Fault> {
+fn transport(node: &Node, settings: &mut ConnectionSettings) -> Result<(), Fault> {
     let number = |name| node.number(name).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
     let set = |to: &mut u32, name| *to = number(name).unwrap_or(*to);
     set(&mut settings.guaranteed_output_buffers, "GuaranteedOutputBuffers");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use tapeline_client::ema_config::{Chosen, Config, Group, Host};
 use tapeline_client::endpoint::{Endpoint, own_address};
-use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, TlsVersions};
+use tapeline_wire::rssl::{Compression, ConnectionSettings, ConnectionType, SubProtocol, TlsVersions};
 
 use crate::failure::Hinted;
 use crate::paths::{self, FilePath};
@@ -102,7 +102,7 @@ pub struct TransportArgs {
 
 impl TransportArgs {
     /// The settings that these options change.
-    pub fn apply(&self, settings: &mut Settings) {
+    pub fn apply(&self, settings: &mut ConnectionSettings) {
         if self.compression != CompressionArg::None {
             settings.compression_type = match self.compression {
                 CompressionArg::None => Compression::None,
@@ -289,7 +289,11 @@ pub struct ServerArgs {
 impl ServerArgs {
     /// Where to listen, and the settings for every connection: of the command line, or of the configuration, or the usual
     /// ones.
-    pub fn listen(&self, hosts: Vec<Host>, usual_port: u16) -> anyhow::Result<(SocketAddr, Arc<Settings>)> {
+    pub fn listen(
+        &self,
+        hosts: Vec<Host>,
+        usual_port: u16,
+    ) -> anyhow::Result<(SocketAddr, Arc<ConnectionSettings>)> {
         let mut host = hosts.into_iter().next().unwrap_or_else(|| {
             // A provider says much to many: as many buffers, and as patient, as EMA's.
             let mut host = Host::plain("");
@@ -337,18 +341,18 @@ mod tests {
     }
 
     /// The settings that came of a command line.
-    fn settings(line: &str) -> Settings {
+    fn settings(line: &str) -> ConnectionSettings {
         let program = Program::parse_from(std::iter::once("program").chain(line.split_whitespace()));
-        let mut settings = Settings::default();
+        let mut settings = ConnectionSettings::default();
         program.transport.apply(&mut settings);
         settings
     }
 
     #[test]
     fn each_option_changes_its_setting_alone() {
-        let usual = Settings::default();
+        let usual = ConnectionSettings::default();
         assert_eq!(settings(""), usual);
-        let with = |change: fn(&mut Settings)| {
+        let with = |change: fn(&mut ConnectionSettings)| {
             let mut settings = usual.clone();
             change(&mut settings);
             settings

@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use tapeline_feed::book::{Book, Books, Change, Quote, Settings, Top};
-use tapeline_feed::itch::framing::{Frames, Framing};
-use tapeline_feed::itch::{Decoder, Locate, Record};
+use tapeline_feed::book::{Book, BookSettings, Books, Change, Quote, Top};
+use tapeline_feed::itch::framing::{FileFraming, Frames};
+use tapeline_feed::itch::{Decoder, ItchRecord, Locate};
 use tapeline_feed::simulate::checksum;
 use tapeline_measure::{Clock, Recorder, ticks_ordered};
 
@@ -13,7 +13,7 @@ use crate::input::Input;
 
 /// Books as they are when the stretch begins.
 pub(crate) fn opened(input: &Input, queues: bool) -> Books {
-    let mut books = Books::new(Settings { queues, ..Settings::default() });
+    let mut books = Books::new(BookSettings { queues, ..BookSettings::default() });
     batched(&input.before, &mut books, Decoder::new());
     books
 }
@@ -47,8 +47,8 @@ impl Events {
 /// A datagram's messages at once; gives the number of events.
 #[inline(never)]
 pub(crate) fn batched(file: &[u8], books: &mut Books, decoder: Decoder) -> u64 {
-    let mut frames = Frames::with(file, Framing::Length);
-    let mut records = [Record::default(); BATCH];
+    let mut frames = Frames::with(file, FileFraming::Length);
+    let mut records = [ItchRecord::default(); BATCH];
     let mut events = Events::new();
     loop {
         let filled = decoder.fill(&mut frames, &mut records);
@@ -64,7 +64,7 @@ pub(crate) fn batched(file: &[u8], books: &mut Books, decoder: Decoder) -> u64 {
 pub(crate) fn one_by_one(file: &[u8], books: &mut Books) -> u64 {
     let decoder = Decoder::new();
     let mut events = Events::new();
-    for message in Frames::with(file, Framing::Length) {
+    for message in Frames::with(file, FileFraming::Length) {
         let change = books.apply_record(&decoder.record(message));
         events.event(books, &change);
     }
@@ -76,7 +76,7 @@ pub(crate) fn alone(file: &[u8], books: &mut Books, clock: &Clock) -> (Recorder,
     let decoder = Decoder::new();
     let mut events = Events::new();
     let (mut times, mut nothing) = (Recorder::new(), Recorder::new());
-    for message in Frames::with(file, Framing::Length) {
+    for message in Frames::with(file, FileFraming::Length) {
         let start = ticks_ordered();
         let change = books.apply_record(&decoder.record(message));
         events.event(books, &change);

@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use tapeline_feed::itch::framing::{Frames, Framing};
+use tapeline_feed::itch::framing::{FileFraming, Frames};
 use tapeline_feed::itch::{
-    Code, Decoder, Locate, MatchNumber, Message, OrderRef, Price4, Price8, Record, Text, decode,
+    Code, Decoder, ItchRecord, ItchText, Locate, MatchNumber, Message, OrderRef, Price4, Price8, decode,
 };
 
 /// A field as a number to be summed.
@@ -46,14 +46,14 @@ impl Number for u64 {
     }
 }
 
-impl Number for Text<8> {
+impl Number for ItchText<8> {
     #[inline(always)]
     fn number(self) -> u64 {
         u64::from_be_bytes(self.0)
     }
 }
 
-impl Number for Text<4> {
+impl Number for ItchText<4> {
     #[inline(always)]
     fn number(self) -> u64 {
         u64::from(u32::from_be_bytes(self.0))
@@ -81,8 +81,8 @@ macro_rules! fields {
                     m.market_category().number(),
                     m.financial_status().number(),
                     m.round_lot().number(),
-                    Text(fourth).number(),
-                    Text(fifth).number(),
+                    ItchText(fourth).number(),
+                    ItchText(fifth).number(),
                     m.etp_flag().number(),
                     m.etp_leverage().number(),
                     m.inverse().number(),
@@ -126,7 +126,7 @@ fn every_field(message: Message<'_>) -> u64 {
 #[inline(never)]
 pub(crate) fn decode_all(file: &[u8]) -> u64 {
     let mut sum = 0_u64;
-    for bytes in Frames::with(file, Framing::Length) {
+    for bytes in Frames::with(file, FileFraming::Length) {
         if let Ok(message) = decode(bytes) {
             sum = sum.wrapping_add(every_field(message));
         }
@@ -138,7 +138,7 @@ pub(crate) fn decode_all(file: &[u8]) -> u64 {
 pub(crate) const BATCH: usize = 32;
 
 /// The sum of all fields of a record, the type aside.
-fn every_field_of(record: &Record) -> u64 {
+fn every_field_of(record: &ItchRecord) -> u64 {
     [
         record.ts_ns,
         record.reference,
@@ -163,8 +163,8 @@ fn every_field_of(record: &Record) -> u64 {
 /// Makes records of all messages, a batch in place of the one before, and sums the last batch.
 #[inline(always)]
 fn records(file: &[u8], decoder: Decoder) -> u64 {
-    let mut frames = Frames::with(file, Framing::Length);
-    let mut records = [Record::default(); BATCH];
+    let mut frames = Frames::with(file, FileFraming::Length);
+    let mut records = [ItchRecord::default(); BATCH];
     let mut count = 0;
     loop {
         let filled = decoder.fill(&mut frames, &mut records);
@@ -189,8 +189,8 @@ pub(crate) fn permuted(file: &[u8]) -> u64 {
 
 /// The sum of all fields of all records, for the check that they are those that the switch reads.
 pub(crate) fn sum_of_records(file: &[u8], decoder: Decoder) -> u64 {
-    Frames::with(file, Framing::Length)
+    Frames::with(file, FileFraming::Length)
         .map(|message| decoder.record(message))
-        .filter(Record::is_whole)
+        .filter(ItchRecord::is_whole)
         .fold(0, |sum, record| sum.wrapping_add(every_field_of(&record)))
 }

@@ -1,7 +1,7 @@
 //! Simulated messages in memory.
 
 use tapeline_feed::itch::encode::LONGEST;
-use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_feed::simulate::{Exchange, SimulatedDay};
 
 /// A stretch of a day.
 pub(crate) struct Input {
@@ -17,7 +17,7 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn simulated(seed: u64, symbols: u16, live: u32, messages: u64) -> Self {
-        let mut exchange = Exchange::new(Settings { seed, symbols, live_orders: live.saturating_mul(2) });
+        let mut exchange = Exchange::new(SimulatedDay { seed, symbols, live_orders: live.saturating_mul(2) });
         // From half past nine on, a message a microsecond.
         let mut time = 34_200_000_000_000;
         let mut message = [0; LONGEST];

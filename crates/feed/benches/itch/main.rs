@@ -37,7 +37,7 @@ mod switch;
 
 use std::hint::black_box;
 
-use tapeline_feed::book::Settings;
+use tapeline_feed::book::BookSettings;
 use tapeline_feed::itch::Decoder;
 use tapeline_feed::line::{self, Arbiter, Line};
 use tapeline_feed::normalise::{Itch, Normaliser};
@@ -153,11 +153,11 @@ fn main() {
     let clock = Clock::calibrate();
     let mut bench = Bench { clock, messages: options.messages, rows: Vec::new() };
     let normaliser = || {
-        let mut normaliser = Normaliser::Itch(Itch::new(Settings::default(), Nanos(0)));
+        let mut normaliser = Normaliser::Itch(Itch::new(BookSettings::default(), Nanos(0)));
         plant::normalise(&input.before, &mut normaliser);
         normaliser
     };
-    let settings = line::Settings::default();
+    let settings = line::ArbiterSettings::default();
     for _ in 0..options.runs {
         bench.time("memory", || switch::memory(file));
         bench.time("framing", || switch::framing(file));

@@ -2,25 +2,25 @@
 
 use std::hint::black_box;
 
-use tapeline_feed::itch::framing::{Frames, Framing};
+use tapeline_feed::itch::framing::{FileFraming, Frames};
 use tapeline_feed::line::{self, Arbiter, Line, Sink};
-use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Refused, Session};
+use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, PacketBuilder, PacketRefused};
 use tapeline_feed::normalise::Normaliser;
 use tapeline_nanos::Nanos;
 
 /// The same messages in packets, one behind another, each behind its length.
 pub(crate) fn packed(file: &[u8]) -> Vec<u8> {
-    let session = Session::new("BENCH");
+    let session = MoldSession::new("BENCH");
     let mut out = Vec::with_capacity(file.len() + file.len() / 16);
     let mut buffer = [0; DEFAULT_PACKET_BYTES];
-    let mut frames = Frames::with(file, Framing::Length).peekable();
+    let mut frames = Frames::with(file, FileFraming::Length).peekable();
     let mut sequence = 1;
     while frames.peek().is_some() {
         let mut packet = PacketBuilder::new(&mut buffer, session, sequence).unwrap();
         while let Some(message) = frames.peek() {
             match packet.push(message) {
                 Ok(()) => frames.next(),
-                Err(Refused::Full) => break,
+                Err(PacketRefused::Full) => break,
                 Err(other) => panic!("{other}"),
             };
         }
@@ -35,7 +35,7 @@ pub(crate) fn packed(file: &[u8]) -> Vec<u8> {
 #[inline(never)]
 pub(crate) fn normalise(file: &[u8], normaliser: &mut Normaliser) -> u64 {
     let mut sum = 0_u64;
-    for bytes in Frames::with(file, Framing::Length) {
+    for bytes in Frames::with(file, FileFraming::Length) {
         if let Ok(applied) = normaliser.apply(bytes)
             && let Some(draft) = &applied.change
         {
@@ -76,7 +76,7 @@ impl Sink for Taken {
 }
 
 pub(crate) fn channel(packets: &[u8], lines: &[Line], arbiter: &mut Arbiter, taken: &mut Taken) -> u64 {
-    for (time, packet) in Frames::with(packets, Framing::Length).enumerate() {
+    for (time, packet) in Frames::with(packets, FileFraming::Length).enumerate() {
         for line in lines {
             arbiter.datagram(*line, packet, Nanos(time as u64), taken).unwrap();
         }

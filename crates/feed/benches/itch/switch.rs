@@ -1,6 +1,6 @@
 //! What can be had without a library: the floors, and the yardstick.
 
-use tapeline_feed::itch::framing::{Frames, Framing};
+use tapeline_feed::itch::framing::{FileFraming, Frames};
 
 /// Reads every byte, as words of eight.
 #[inline(never)]
@@ -13,7 +13,7 @@ pub(crate) fn memory(file: &[u8]) -> u64 {
 #[inline(never)]
 pub(crate) fn framing(file: &[u8]) -> u64 {
     let mut sum = 0;
-    for message in Frames::with(file, Framing::Length) {
+    for message in Frames::with(file, FileFraming::Length) {
         sum += message.len() as u64;
     }
     sum

@@ -5,10 +5,10 @@ use std::hint::select_unpredictable as select;
 use super::Books;
 use super::books::Book;
 use super::ladder::{self, Best, Ladder, ORDER, Rank};
-use super::matches::Part;
-use super::orders::{Added, Order};
+use super::matches::VolumePart;
+use super::orders::{Added, StoredOrder};
 use super::queues::Pair;
-use crate::itch::{Code, Locate, MatchNumber, Message, MessageType, Price4, Record, Side, Text};
+use crate::itch::{Code, ItchRecord, ItchText, Locate, MatchNumber, Message, MessageType, Price4, Side};
 use crate::processor::prefetch;
 
 /// An execution to report.
@@ -167,7 +167,7 @@ impl Books {
     /// Additions, executions, cancellations and deletions share one code path: their order is random, so that a branch would be mispredicted for
     /// every second message. The cost is one access to the order, one to the level and one to the side; `benches/itch` shows the average.
     #[inline]
-    pub fn apply_record(&mut self, record: &Record) -> Change {
+    pub fn apply_record(&mut self, record: &ItchRecord) -> Change {
         let action = ACTIONS[usize::from(record.kind)];
         if action & IS_ORDER != 0 && record.is_whole() {
             self.order_near(record, action)
@@ -181,7 +181,7 @@ impl Books {
     /// Prefetches the orders and sides of later messages before it applies the first: with many
     /// orders this is faster by half. More than 32 messages at once gain nothing.
     #[inline]
-    pub fn apply_all(&mut self, records: &[Record], mut each: impl FnMut(&Self, &Record, Change)) {
+    pub fn apply_all(&mut self, records: &[ItchRecord], mut each: impl FnMut(&Self, &ItchRecord, Change)) {
         self.prefetch(records);
         for record in records {
             let change = self.apply_record(record);
@@ -191,7 +191,7 @@ impl Books {
 
     /// Prefetches the data of messages that will be applied next: those of a received datagram.
     #[inline]
-    pub fn prefetch(&self, records: &[Record]) {
+    pub fn prefetch(&self, records: &[ItchRecord]) {
         for records in records.chunks(BATCH) {
             self.prefetch_batch(records);
         }
@@ -199,8 +199,8 @@ impl Books {
 
     /// Prefetches orders and sides first; then, with queues or many orders, the levels and queues of those; then the neighbours in the queue.
     #[inline(always)]
-    fn prefetch_batch(&self, records: &[Record]) {
-        let mut orders = [&Order::NONE; BATCH];
+    fn prefetch_batch(&self, records: &[ItchRecord]) {
+        let mut orders = [&StoredOrder::NONE; BATCH];
         for (record, order) in records.iter().zip(&mut orders) {
             *order = self.orders.near(record.reference);
             if record.kind == MessageType::OrderReplace as u8 {
@@ -236,7 +236,7 @@ impl Books {
 
     /// Returns side and rank of a message, and `true` if it adds an order; assumes that the order in its place has its reference.
     #[inline(always)]
-    fn about(&self, record: &Record, order: &Order) -> Option<(&Ladder, Rank, bool)> {
+    fn about(&self, record: &ItchRecord, order: &StoredOrder) -> Option<(&Ladder, Rank, bool)> {
         let adds = ACTIONS[usize::from(record.kind)] & ADDS != 0;
         let is_ask = select(adds, record.code == b'S', order.side() == Side::Ask);
         let side = if is_ask { Side::Ask } else { Side::Bid };
@@ -248,7 +248,7 @@ impl Books {
     /// Fast path for a valid message about an order in a known place, on a listed stock's book: nearly all messages. Any other message takes the
     /// slow path, before anything has changed.
     #[inline(always)]
-    fn order_near(&mut self, record: &Record, action: Action) -> Change {
+    fn order_near(&mut self, record: &ItchRecord, action: Action) -> Change {
         let (adds, all) = (action & ADDS != 0, action & ALL != 0);
         let is_full = self.orders.is_full();
         let Some(place) = self.orders.place(record.reference) else { return self.order_far(record, action) };
@@ -275,7 +275,7 @@ impl Books {
         let goes = !adds & (left == 0);
         let mark = select(adds, place.tag << 1 | u8::from(is_ask), old.mark);
         let price = select(adds, record.price, old.price);
-        let mut new = Order { price, shares: left, node: old.node, locate: record.locate, mark };
+        let mut new = StoredOrder { price, shares: left, node: old.node, locate: record.locate, mark };
         let side = new.side();
         let rank = ladder::rank(price, side);
         let more = ORDER + u64::from(record.shares);
@@ -301,7 +301,7 @@ impl Books {
         if action & EXECUTES != 0 {
             print = book.executed(record, action, price, taken, side);
             if let Some(print) = &print {
-                self.matches.remember(locate, print, Part::Displayed);
+                self.matches.remember(locate, print, VolumePart::Displayed);
             }
         }
         if is_empty & goes {
@@ -312,17 +312,17 @@ impl Books {
 
     /// Slow path for a message about an order.
     #[inline(never)]
-    fn order_far(&mut self, record: &Record, action: Action) -> Change {
+    fn order_far(&mut self, record: &ItchRecord, action: Action) -> Change {
         if action & ADDS != 0 { self.add(record) } else { self.take(record, action) }
     }
 
-    fn add(&mut self, record: &Record) -> Change {
+    fn add(&mut self, record: &ItchRecord) -> Change {
         let locate = Locate(record.locate);
         let Some(side) = Code(record.code).side() else {
             self.counters.unknown_side.count(record.kind);
             return Change::none(locate);
         };
-        let order = Order {
+        let order = StoredOrder {
             price: record.price,
             shares: record.shares,
             node: 0,
@@ -338,7 +338,7 @@ impl Books {
     }
 
     /// Adds an order to its book, or counts the reason for ignoring it.
-    fn insert(&mut self, kind: u8, reference: u64, mut order: Order) -> bool {
+    fn insert(&mut self, kind: u8, reference: u64, mut order: StoredOrder) -> bool {
         if order.shares == 0 {
             self.counters.no_shares.count(kind);
             return false;
@@ -368,7 +368,7 @@ impl Books {
         true
     }
 
-    fn take(&mut self, record: &Record, action: Action) -> Change {
+    fn take(&mut self, record: &ItchRecord, action: Action) -> Change {
         let all = action & ALL != 0;
         if !all && record.shares == 0 {
             self.counters.no_shares.count(record.kind);
@@ -388,14 +388,14 @@ impl Books {
         if action & EXECUTES != 0 {
             change.print = self.open(locate).executed(record, action, order.price, taken.shares, side);
             if let Some(print) = &change.print {
-                self.matches.remember(locate, print, Part::Displayed);
+                self.matches.remember(locate, print, VolumePart::Displayed);
             }
         }
         change
     }
 
     /// Subtracts shares of an order from its level, and the order itself if none are left.
-    fn reduce(&mut self, order: &Order, shares: u32, gone: bool) {
+    fn reduce(&mut self, order: &StoredOrder, shares: u32, gone: bool) {
         let side = order.side();
         let rank = ladder::rank(order.price, side);
         let by = (u64::from(shares) + u64::from(gone) * ORDER).wrapping_neg();
@@ -407,13 +407,13 @@ impl Books {
         }
     }
 
-    fn replace(&mut self, record: &Record) -> Change {
+    fn replace(&mut self, record: &ItchRecord) -> Change {
         let Some(old) = self.orders.remove(record.reference) else { return self.unknown(record) };
         let (locate, side) = (Locate(old.locate), old.side());
         self.of(record, locate);
         let before = self.best(locate, side);
         self.reduce(&old, old.shares, true);
-        let new = Order { price: record.price, shares: record.shares, ..old };
+        let new = StoredOrder { price: record.price, shares: record.shares, ..old };
         let _ = self.insert(record.kind, record.other, new);
         self.changed(locate, side, before, record.ts_ns)
     }
@@ -434,7 +434,7 @@ impl Books {
 
     /// Applies every message that does not concern a single order.
     #[inline(never)]
-    fn apply_other(&mut self, record: &Record, action: Action) -> Change {
+    fn apply_other(&mut self, record: &ItchRecord, action: Action) -> Change {
         let locate = Locate(record.locate);
         if !record.is_whole() {
             return Change::none(locate);
@@ -447,7 +447,7 @@ impl Books {
             Some(kind @ (MessageType::Trade | MessageType::CrossTrade)) => return self.trade(record, kind),
             Some(MessageType::StockDirectory) => {
                 let book = self.open(locate);
-                let stock = Text(record.stock);
+                let stock = ItchText(record.stock);
                 let renamed = !book.symbol.is_blank() && book.symbol != stock;
                 book.symbol = stock;
                 book.listed = true;
@@ -455,7 +455,7 @@ impl Books {
             }
             Some(MessageType::TradingAction) => {
                 let book = self.named(record);
-                let new = (Code(record.code), Text(record.fifth.to_be_bytes()));
+                let new = (Code(record.code), ItchText(record.fifth.to_be_bytes()));
                 change.status = (book.state, book.reason) != new;
                 (book.state, book.reason) = new;
             }
@@ -493,7 +493,7 @@ impl Books {
         change
     }
 
-    fn trade(&mut self, record: &Record, kind: MessageType) -> Change {
+    fn trade(&mut self, record: &ItchRecord, kind: MessageType) -> Change {
         let is_cross = kind == MessageType::CrossTrade;
         let shares = if is_cross { record.reference } else { u64::from(record.shares) };
         let mut change = Change::none(Locate(record.locate));
@@ -507,7 +507,7 @@ impl Books {
         let print = Print { price, shares, match_number, kind };
         let volume = &mut self.named(record).volume;
         volume.add(print, record.ts_ns);
-        let part = if is_cross { Part::Cross } else { Part::Hidden };
+        let part = if is_cross { VolumePart::Cross } else { VolumePart::Hidden };
         if let Some(sum) = volume.part(part) {
             *sum = sum.saturating_add(shares);
         }
@@ -517,17 +517,17 @@ impl Books {
     }
 
     /// Returns the book of a message that contains the stock's symbol; before the directory entry, sets the symbol.
-    fn named(&mut self, record: &Record) -> &mut Book {
+    fn named(&mut self, record: &ItchRecord) -> &mut Book {
         let locate = Locate(record.locate);
         if !self.open(locate).listed {
             self.counters.before_directory.count(record.kind);
-            self.open(locate).symbol = Text(record.stock);
+            self.open(locate).symbol = ItchText(record.stock);
         }
         self.open(locate)
     }
 
     /// Counts irregularities of a message about a known order.
-    fn of(&mut self, record: &Record, locate: Locate) {
+    fn of(&mut self, record: &ItchRecord, locate: Locate) {
         if record.locate != locate.0 {
             self.counters.other_locate.count(record.kind);
         }
@@ -537,7 +537,7 @@ impl Books {
     }
 
     #[cold]
-    fn unknown(&mut self, record: &Record) -> Change {
+    fn unknown(&mut self, record: &ItchRecord) -> Change {
         self.counters.unknown_reference.count(record.kind);
         Change::none(Locate(record.locate))
     }
@@ -547,7 +547,7 @@ impl Book {
     /// Counts an execution; returns it if it has to be reported.
     fn executed(
         &mut self,
-        record: &Record,
+        record: &ItchRecord,
         action: Action,
         price: u32,
         shares: u32,

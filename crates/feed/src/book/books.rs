@@ -3,10 +3,10 @@
 use super::apply::Broken;
 use super::ladder::{self, Ladder, MOST_ORDERS, Means};
 use super::matches::Matches;
-use super::orders::Orders;
+use super::orders::StoredOrders;
 use super::queues::{Queues, Rows};
-use super::{Level, Top, Volume};
-use crate::itch::{ByType, Code, Decoder, Locate, OrderRef, Price4, Side, Symbol, Text};
+use super::{BookLevel, Top, Volume};
+use crate::itch::{ByType, Code, Decoder, ItchText, Locate, OrderRef, Price4, Side, Symbol};
 
 /// The limits and options of the books.
 ///
@@ -15,7 +15,7 @@ use crate::itch::{ByType, Code, Decoder, Locate, OrderRef, Price4, Side, Symbol,
 /// KiB, 16.2 with queues, for `max_ladders` of them), 24 to 96 elsewhere. A stock: 256 bytes, for at most 65,536 of them. Trades that may be
 /// broken: 2 MB. [`Books::bytes`] returns the present total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct BookSettings {
     /// Maximum number of orders on all books, at most 16 million. At the limit a new order is counted and ignored.
     pub max_orders: usize,
     /// Number of orders for which memory is reserved at the start.
@@ -28,7 +28,7 @@ pub struct Settings {
     pub queues: bool,
 }
 
-impl Default for Settings {
+impl Default for BookSettings {
     /// Four million orders at most: twice what published statistics of busy days show (1.9 million). Rungs for 16,384
     /// stocks, of which there are about half as many. No queues.
     fn default() -> Self {
@@ -44,7 +44,7 @@ impl Default for Settings {
 
 /// The counters of messages that could not be applied, and maxima.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct BookCounters {
     /// Messages that name an order which is not on the book.
     pub unknown_reference: ByType,
     /// Messages that add an existing order. A replacement still deletes the old one.
@@ -55,7 +55,7 @@ pub struct Counters {
     pub unknown_side: ByType,
     /// Orders and trades of zero shares. A replacement still deletes the old order.
     pub no_shares: ByType,
-    /// New orders beyond [`Settings::max_orders`] or [`Settings::max_far_levels`], or at a price with a million million shares. A replacement still
+    /// New orders beyond [`BookSettings::max_orders`] or [`BookSettings::max_far_levels`], or at a price with a million million shares. A replacement still
     /// deletes the old order.
     pub refused: ByType,
     /// Messages whose locate is not that of their order. The locate of the order applies.
@@ -79,7 +79,7 @@ pub struct Memory {
     pub levels: usize,
     /// Orders by their references.
     pub orders: usize,
-    /// Queues of orders, with [`Settings::queues`].
+    /// Queues of orders, with [`BookSettings::queues`].
     pub queues: usize,
     /// Trades that may still be broken.
     pub trades: usize,
@@ -89,15 +89,15 @@ pub struct Memory {
 #[derive(Debug)]
 pub struct Books {
     pub(super) books: Vec<Book>,
-    pub(super) orders: Orders,
+    pub(super) orders: StoredOrders,
     pub(super) queues: Option<Queues>,
     pub(super) means: Means,
     pub(super) matches: Matches,
     pub(super) broken: Broken,
     /// Stored separately: 18 KiB, of which a typical message touches one cache line.
-    pub(super) counters: Box<Counters>,
+    pub(super) counters: Box<BookCounters>,
     pub(super) decoder: Decoder,
-    settings: Settings,
+    settings: BookSettings,
 }
 
 /// The book of one stock.
@@ -111,7 +111,7 @@ pub struct Book {
     pub(super) listed: bool,
     pub(super) halted: bool,
     pub(super) state: Code,
-    pub(super) reason: Text<4>,
+    pub(super) reason: ItchText<4>,
     /// [`NEVER`] before the first quote.
     pub(super) quoted_ts_ns: u64,
     pub(super) volume: Volume,
@@ -145,12 +145,12 @@ pub struct Ahead {
 impl Books {
     /// Creates empty books.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: BookSettings) -> Self {
         let max_orders = settings.max_orders.min(MOST_ORDERS);
         let reserve = settings.reserve_orders.min(max_orders);
         Self {
             books: Vec::new(),
-            orders: Orders::new(max_orders, reserve),
+            orders: StoredOrders::new(max_orders, reserve),
             queues: settings.queues.then(|| Queues::new(reserve)),
             means: Means::new(settings.max_ladders, settings.max_far_levels, settings.queues),
             matches: Matches::new(),
@@ -186,7 +186,7 @@ impl Books {
 
     /// Returns the counters.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &BookCounters {
         &self.counters
     }
 
@@ -202,7 +202,7 @@ impl Books {
         })
     }
 
-    /// Returns the orders of a level with their shares, in queue order; none without [`Settings::queues`].
+    /// Returns the orders of a level with their shares, in queue order; none without [`BookSettings::queues`].
     pub fn queue(
         &self,
         locate: Locate,
@@ -215,7 +215,7 @@ impl Books {
         self.queues.iter().flat_map(move |queues| queues.iter(queue)).map(|reference| self.in_line(reference))
     }
 
-    /// Returns the orders before an order in its queue; `None` for an unknown order, or without [`Settings::queues`]. Walks along
+    /// Returns the orders before an order in its queue; `None` for an unknown order, or without [`BookSettings::queues`]. Walks along
     /// the queue.
     #[must_use]
     pub fn ahead(&self, reference: OrderRef) -> Option<Ahead> {
@@ -231,7 +231,7 @@ impl Books {
         (OrderRef(reference), self.orders.order(reference).map_or(0, |order| order.shares))
     }
 
-    /// Returns the present memory of the books in bytes, which [`Settings`] bounds. Looks at every side.
+    /// Returns the present memory of the books in bytes, which [`BookSettings`] bounds. Looks at every side.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let Memory { stocks, levels, orders, queues, trades } = self.memory();
@@ -257,7 +257,7 @@ impl Books {
         self.books.clear();
         self.orders.clear();
         self.queues.iter_mut().for_each(Queues::clear);
-        let Settings { max_ladders, max_far_levels, queues, .. } = self.settings;
+        let BookSettings { max_ladders, max_far_levels, queues, .. } = self.settings;
         self.means = Means::new(max_ladders, max_far_levels, queues);
         self.matches = Matches::new();
     }
@@ -284,7 +284,7 @@ impl Book {
             listed: false,
             halted: false,
             state: Code(0),
-            reason: Text::BLANK,
+            reason: ItchText::BLANK,
             quoted_ts_ns: NEVER,
             volume: Volume {
                 traded_shares: 0,
@@ -325,7 +325,7 @@ impl Book {
     }
 
     /// Returns the levels of a side, best first; `take(n)` gives the best `n`.
-    pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = Level> + '_ {
+    pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = BookLevel> + '_ {
         self.sides[side as usize].iter(side)
     }
 
@@ -361,7 +361,7 @@ impl Book {
 
     /// Returns the reason of the trading state.
     #[must_use]
-    pub fn reason(&self) -> Text<4> {
+    pub fn reason(&self) -> ItchText<4> {
         self.reason
     }
 }

@@ -6,7 +6,7 @@ use super::Print;
 
 /// The sum of its stock that includes a trade, in addition to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum VolumePart {
     /// Executions of displayed orders.
     #[default]
     Displayed,
@@ -24,7 +24,7 @@ pub(super) struct Match {
     pub(super) shares: u64,
     pub(super) price: u32,
     pub(super) locate: Locate,
-    pub(super) part: Part,
+    pub(super) part: VolumePart,
 }
 
 /// Number of remembered trades: about the newest, because match numbers rise. 2 MB; on a busy day they span minutes, the time within which most
@@ -46,7 +46,7 @@ impl Matches {
     }
 
     #[inline]
-    pub(super) fn remember(&mut self, locate: Locate, print: &Print, part: Part) {
+    pub(super) fn remember(&mut self, locate: Locate, print: &Print, part: VolumePart) {
         let at = print.match_number.0 as usize % COUNT;
         if self.0.is_empty() {
             self.0 = vec![Match::default(); COUNT].into();

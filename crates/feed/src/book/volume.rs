@@ -1,6 +1,6 @@
 //! Traded volume.
 
-use super::matches::{Match, Part};
+use super::matches::{Match, VolumePart};
 use super::{Print, PrintKind};
 use crate::itch::{MatchNumber, Price4};
 
@@ -50,11 +50,11 @@ impl Volume {
     }
 
     /// Returns the sum of a part.
-    pub(super) fn part(&mut self, part: Part) -> Option<&mut u64> {
+    pub(super) fn part(&mut self, part: VolumePart) -> Option<&mut u64> {
         match part {
-            Part::Displayed => None,
-            Part::Hidden => Some(&mut self.hidden_shares),
-            Part::Cross => Some(&mut self.cross_shares),
+            VolumePart::Displayed => None,
+            VolumePart::Hidden => Some(&mut self.hidden_shares),
+            VolumePart::Cross => Some(&mut self.cross_shares),
         }
     }
 

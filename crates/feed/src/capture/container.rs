@@ -26,7 +26,7 @@ const MOST_INTERFACES: usize = 4096;
 
 /// A captured packet; `data` is its range in the window.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct CapturedPacket {
     pub(super) time: Nanos,
     pub(super) link: i32,
     pub(super) whole: bool,
@@ -37,7 +37,7 @@ pub(super) struct Record {
 #[derive(Debug)]
 pub(super) enum Next {
     /// A packet; the next call of [`Container::next`] skips it.
-    Packet(Record),
+    Packet(CapturedPacket),
     /// An unusable packet.
     Skipped(Skip),
     /// The end of the file, with the position and length of an unfinished record.
@@ -137,7 +137,7 @@ fn pcap_record(header: &PcapHeader, window: &mut Window<'_>, behind: &mut usize)
     let fraction_ns = if header.is_nanosecond_precision() { 1 } else { 1_000 };
     let time = u64::from(packet.ts_sec) * 1_000_000_000 + u64::from(packet.ts_usec) * fraction_ns;
     *behind = record_length;
-    Ok(Next::Packet(Record {
+    Ok(Next::Packet(CapturedPacket {
         time: Nanos(time),
         // The upper bits have another meaning (frame check sequence length).
         link: header.network.0 & 0xFFFF,
@@ -224,7 +224,7 @@ impl Section {
                     let ticks = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
                     self.last = interface.time(ticks);
                     let length = block.packet_data().len();
-                    return Ok(Next::Packet(Record {
+                    return Ok(Next::Packet(CapturedPacket {
                         time: self.last,
                         link: interface.link,
                         whole: length >= block.origlen as usize,
@@ -240,7 +240,7 @@ impl Section {
                     if interface.snap_length > 0 {
                         length = length.min(interface.snap_length as usize);
                     }
-                    return Ok(Next::Packet(Record {
+                    return Ok(Next::Packet(CapturedPacket {
                         time: self.last,
                         link: interface.link,
                         whole: length >= block.origlen as usize,

@@ -3,17 +3,17 @@
 use super::window::Window;
 use super::{Error, Place};
 use crate::itch::MessageType;
-use crate::itch::framing::{Framing, Step, step};
+use crate::itch::framing::{FileFraming, Step, step};
 
 /// The maximum length of a message with its length of 16 bits.
 const LONGEST_FRAME: usize = 2 + u16::MAX as usize;
 
 /// Returns the framing of a file with this start, if it contains ITCH messages.
-pub(super) fn recognise(start: &[u8]) -> Option<Framing> {
+pub(super) fn recognise(start: &[u8]) -> Option<FileFraming> {
     let [high, low, letter] = *start.first_chunk()?;
     let known = MessageType::of(letter)?.length();
-    match (usize::from(u16::from_be_bytes([high, low])), Framing::detect(start)) {
-        (0, framing) => (framing == Framing::Type).then_some(framing),
+    match (usize::from(u16::from_be_bytes([high, low])), FileFraming::detect(start)) {
+        (0, framing) => (framing == FileFraming::Type).then_some(framing),
         // A later edition may make a message longer, not shorter.
         (length, framing) => (length >= known && length <= 4 * known).then_some(framing),
     }
@@ -23,7 +23,7 @@ pub(super) fn recognise(start: &[u8]) -> Option<Framing> {
 #[derive(Debug)]
 pub struct ItchFile<'r> {
     window: Window<'r>,
-    framing: Framing,
+    framing: FileFraming,
     /// Bytes of the message returned last, which the next call skips.
     behind: usize,
     messages: u64,
@@ -32,7 +32,7 @@ pub struct ItchFile<'r> {
 }
 
 impl<'r> ItchFile<'r> {
-    pub(super) fn new(window: Window<'r>, framing: Framing) -> Self {
+    pub(super) fn new(window: Window<'r>, framing: FileFraming) -> Self {
         Self { window, framing, behind: 0, messages: 0, trailing: 0, marker: false }
     }
 
@@ -40,7 +40,7 @@ impl<'r> ItchFile<'r> {
     ///
     /// # Errors
     ///
-    /// The stream fails, or the file has no lengths ([`Framing::Type`]) and a message of unknown type, after which nothing can be found.
+    /// The stream fails, or the file has no lengths ([`FileFraming::Type`]) and a message of unknown type, after which nothing can be found.
     #[allow(clippy::should_implement_trait, reason = "what it gives borrows from the file")]
     pub fn next(&mut self) -> Result<Option<&[u8]>, Error> {
         self.window.step(std::mem::take(&mut self.behind));
@@ -66,7 +66,7 @@ impl<'r> ItchFile<'r> {
 
     /// Returns the framing of the file.
     #[must_use]
-    pub fn framing(&self) -> Framing {
+    pub fn framing(&self) -> FileFraming {
         self.framing
     }
 

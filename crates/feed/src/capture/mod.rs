@@ -34,13 +34,13 @@ use std::net::SocketAddr;
 use flate2::read::MultiGzDecoder;
 use tapeline_nanos::Nanos;
 
-pub use crate::itch::framing::Framing;
+pub use crate::itch::framing::FileFraming;
 pub use headers::Skip;
 pub use itch_file::ItchFile;
 pub use pack::{Packed, Packer, Packing};
 pub use write::PcapWriter;
 
-use container::{Container, Next, Record};
+use container::{CapturedPacket, Container, Next};
 use window::Window;
 
 use crate::dbn;
@@ -106,7 +106,7 @@ pub enum Error {
         /// The sequence of the message.
         sequence: u64,
         /// The reason.
-        source: crate::moldudp64::Refused,
+        source: crate::moldudp64::PacketRefused,
     },
 }
 
@@ -214,7 +214,7 @@ pub struct Datagram<'a> {
 
 /// A TCP segment from a capture.
 #[derive(Clone, Copy, Debug)]
-pub struct Segment<'a> {
+pub struct TcpSegment<'a> {
     /// The capture time.
     pub time: Nanos,
     /// The sender.
@@ -298,7 +298,7 @@ impl Capture<'_> {
     /// # Errors
     ///
     /// As [`next`](Self::next).
-    pub fn next_segment(&mut self) -> Result<Option<Segment<'_>>, Error> {
+    pub fn next_segment(&mut self) -> Result<Option<TcpSegment<'_>>, Error> {
         /// The flag of a segment that opens a connection.
         const SYN: u8 = 2;
 
@@ -311,7 +311,7 @@ impl Capture<'_> {
                     self.counts.packets += 1;
                     let start = record.data.start;
                     let payload = start + tcp.payload.start..start + tcp.payload.end;
-                    return Ok(Some(Segment {
+                    return Ok(Some(TcpSegment {
                         time: record.time,
                         source: tcp.source,
                         destination: tcp.destination,
@@ -325,7 +325,7 @@ impl Capture<'_> {
     }
 
     /// Returns the next packet of any kind; `None` at the end.
-    fn record(&mut self) -> Result<Option<Record>, Error> {
+    fn record(&mut self) -> Result<Option<CapturedPacket>, Error> {
         loop {
             match self.container.next(&mut self.window, &mut self.behind)? {
                 Next::Packet(record) => return Ok(Some(record)),

@@ -3,7 +3,7 @@
 use tapeline_nanos::Nanos;
 
 use super::{Error, ItchFile};
-use crate::moldudp64::{DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Session};
+use crate::moldudp64::{DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, MoldSession, PacketBuilder};
 
 /// The limits of one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Packed<'a> {
 #[derive(Debug)]
 pub struct Packer<'r> {
     file: ItchFile<'r>,
-    session: Session,
+    session: MoldSession,
     packing: Packing,
     next_sequence: u64,
     packet: Vec<u8>,
@@ -51,13 +51,13 @@ pub struct Packer<'r> {
 impl<'r> Packer<'r> {
     /// Creates a packer for the remaining messages of `file`; the first gets sequence 1.
     #[must_use]
-    pub fn new(file: ItchFile<'r>, session: Session, packing: Packing) -> Self {
+    pub fn new(file: ItchFile<'r>, session: MoldSession, packing: Packing) -> Self {
         Self::starting_at(1, file, session, packing)
     }
 
     /// Does the same as [`new`](Self::new), with `first` as the first sequence after another file.
     #[must_use]
-    pub fn starting_at(first: u64, file: ItchFile<'r>, session: Session, packing: Packing) -> Self {
+    pub fn starting_at(first: u64, file: ItchFile<'r>, session: MoldSession, packing: Packing) -> Self {
         let packet = vec![0; packing.bytes.max(HEADER_BYTES)];
         Self { file, session, packing, next_sequence: first, packet, held: None }
     }

@@ -3,17 +3,17 @@
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-use super::event::{Definition, Event, Order, Quote, Statistic, Trade, TradingStatus};
-use super::field::{Flags, Price};
-use super::ladder::Resting;
+use super::event::{DbnEvent, DbnOrder, DbnQuote, DbnTrade, DbnTradingStatus, Definition, Statistic};
+use super::field::{DbnPrice, Flags};
+use super::ladder::RestingLevel;
 use super::order_book::OrderBook;
-use super::record::{Header, Level, Record};
-use super::symbols::Symbols;
+use super::record::{DbnLevel, DbnRecord, Header};
+use super::symbols::DbnSymbols;
 use crate::itch::Side;
 
 /// The limits of the books. Records beyond them are counted and have no effect.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct DbnSettings {
     /// Maximum number of instruments, each at each of its publishers. An instrument takes some 400 bytes.
     pub max_instruments: usize,
     /// Maximum number of orders of all books together. An order takes some 50 bytes, spare capacity of its table included.
@@ -22,7 +22,7 @@ pub struct Settings {
     pub max_levels: usize,
 }
 
-impl Default for Settings {
+impl Default for DbnSettings {
     /// A million instruments, ten million orders, 65,536 levels.
     fn default() -> Self {
         Self { max_instruments: 1_000_000, max_orders: 10_000_000, max_levels: 65_536 }
@@ -31,7 +31,7 @@ impl Default for Settings {
 
 /// The counters of the books.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct DbnCounters {
     /// Cancels of orders that are not on the book.
     pub unknown_cancelled: u64,
     /// Modifications of orders that are not on the book: they are added.
@@ -51,20 +51,20 @@ pub struct Counters {
 }
 
 /// The best level of a side.
-pub type Best = Resting;
+pub type Best = RestingLevel;
 
 /// The best level of both sides; `None` for an empty side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Top {
+pub struct DbnTop {
     /// Highest bid.
     pub bid: Option<Best>,
     /// Lowest ask.
     pub ask: Option<Best>,
 }
 
-impl Top {
-    fn of(level: &Level) -> Self {
-        let best = |price: Price, size: u32, orders| {
+impl DbnTop {
+    fn of(level: &DbnLevel) -> Self {
+        let best = |price: DbnPrice, size: u32, orders| {
             price.defined().map(|price| Best { price, size: u64::from(size), orders })
         };
         Self {
@@ -76,13 +76,13 @@ impl Top {
 
 /// The trades of an instrument so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Volume {
+pub struct DbnVolume {
     /// Number of trades.
     pub trades: u64,
     /// Total size of the trades.
     pub size: u64,
     /// The last trade.
-    pub last: Option<Trade>,
+    pub last: Option<DbnTrade>,
 }
 
 /// The source of an instrument's name, in ascending order of precedence.
@@ -96,7 +96,7 @@ enum NamedBy {
 
 /// An instrument at a publisher.
 #[derive(Debug)]
-pub struct Book {
+pub struct DbnBook {
     publisher: u16,
     instrument: u32,
     name: Box<str>,
@@ -105,14 +105,14 @@ pub struct Book {
     named_until: u64,
     definition: Option<Box<Definition>>,
     /// At the end of the last event.
-    top: Top,
+    top: DbnTop,
     /// Within an incomplete event, as stated by the publisher.
-    unsettled: Option<Top>,
+    unsettled: Option<DbnTop>,
     quoted_ns: Option<u64>,
     orders: Option<Box<OrderBook>>,
-    depth: Option<Box<[Level; 10]>>,
-    volume: Volume,
-    status: Option<TradingStatus>,
+    depth: Option<Box<[DbnLevel; 10]>>,
+    volume: DbnVolume,
+    status: Option<DbnTradingStatus>,
     statistics: Vec<Statistic>,
     records: u64,
 }
@@ -120,7 +120,7 @@ pub struct Book {
 /// Maximum number of statistics of one instrument, one of each kind.
 const MOST_STATISTICS: usize = 64;
 
-impl Book {
+impl DbnBook {
     /// Returns the publisher's number.
     #[must_use]
     pub const fn publisher(&self) -> u16 {
@@ -147,7 +147,7 @@ impl Book {
 
     /// Returns the top of book at the end of the last event.
     #[must_use]
-    pub const fn top(&self) -> Top {
+    pub const fn top(&self) -> DbnTop {
         self.top
     }
 
@@ -164,7 +164,7 @@ impl Book {
 
     /// Returns the ten best levels, if the publisher maintains them; within an event in their intermediate state.
     #[must_use]
-    pub fn depth(&self) -> Option<&[Level; 10]> {
+    pub fn depth(&self) -> Option<&[DbnLevel; 10]> {
         self.depth.as_deref()
     }
 
@@ -176,13 +176,13 @@ impl Book {
 
     /// Returns the trades.
     #[must_use]
-    pub const fn volume(&self) -> &Volume {
+    pub const fn volume(&self) -> &DbnVolume {
         &self.volume
     }
 
     /// Returns the trading state, if one was received.
     #[must_use]
-    pub const fn status(&self) -> Option<TradingStatus> {
+    pub const fn status(&self) -> Option<DbnTradingStatus> {
         self.status
     }
 
@@ -205,10 +205,11 @@ impl Book {
     }
 
     /// Returns the best levels of the order book.
-    fn built(&self) -> Top {
-        self.orders
-            .as_ref()
-            .map_or(Top::default(), |orders| Top { bid: orders.best(Side::Bid), ask: orders.best(Side::Ask) })
+    fn built(&self) -> DbnTop {
+        self.orders.as_ref().map_or(DbnTop::default(), |orders| DbnTop {
+            bid: orders.best(Side::Bid),
+            ask: orders.best(Side::Ask),
+        })
     }
 
     fn forget(&mut self, live: &mut usize) {
@@ -218,10 +219,10 @@ impl Book {
         self.orders = None;
         self.depth = None;
         self.definition = None;
-        self.top = Top::default();
+        self.top = DbnTop::default();
         self.unsettled = None;
         self.quoted_ns = None;
-        self.volume = Volume::default();
+        self.volume = DbnVolume::default();
         self.status = None;
         self.statistics = Vec::new();
     }
@@ -229,14 +230,14 @@ impl Book {
 
 /// The index of an instrument among the books, in the order of first appearance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(pub u32);
+pub struct BookIndex(pub u32);
 
 /// The changes by a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Change {
+pub struct DbnChange {
     /// The book; `None` for a record without an instrument, or with one beyond the limits.
-    pub place: Option<Place>,
+    pub place: Option<BookIndex>,
     /// `true` if the instrument got its first name or another one.
     pub named: bool,
     /// `true` if the best bid's price changed, or a best bid appeared or disappeared.
@@ -255,7 +256,7 @@ pub struct Change {
     pub depth: bool,
 }
 
-impl Change {
+impl DbnChange {
     /// Returns `true` if any change requires an update.
     #[inline]
     #[must_use]
@@ -266,21 +267,21 @@ impl Change {
 
 /// The books of all instruments.
 #[derive(Debug)]
-pub struct Books {
-    settings: Settings,
-    symbols: Symbols,
+pub struct DbnBooks {
+    settings: DbnSettings,
+    symbols: DbnSymbols,
     places: HashMap<u64, u32, RandomState>,
     /// The instrument of the last record: the next record is often about the same one.
     last: Option<(u64, u32)>,
-    books: Vec<Book>,
+    books: Vec<DbnBook>,
     live_orders: usize,
-    counters: Counters,
+    counters: DbnCounters,
 }
 
-impl Books {
+impl DbnBooks {
     /// Creates empty books; `symbols` are those of the file's metadata.
     #[must_use]
-    pub fn new(settings: Settings, symbols: Symbols) -> Self {
+    pub fn new(settings: DbnSettings, symbols: DbnSymbols) -> Self {
         Self {
             settings,
             symbols,
@@ -288,56 +289,56 @@ impl Books {
             last: None,
             books: Vec::new(),
             live_orders: 0,
-            counters: Counters::default(),
+            counters: DbnCounters::default(),
         }
     }
 
     /// Applies a record. Allocates only for a new instrument or symbol, and if a book gets deeper than before.
     #[inline]
-    pub fn apply(&mut self, header: &Header, record: &Record<'_>) -> Change {
+    pub fn apply(&mut self, header: &Header, record: &DbnRecord<'_>) -> DbnChange {
         if matches!(
             record,
-            Record::Error(_)
-                | Record::ErrorV1(_)
-                | Record::System(_)
-                | Record::SystemV1(_)
-                | Record::Unknown(_)
+            DbnRecord::Error(_)
+                | DbnRecord::ErrorV1(_)
+                | DbnRecord::System(_)
+                | DbnRecord::SystemV1(_)
+                | DbnRecord::Unknown(_)
         ) {
-            return Change::default();
+            return DbnChange::default();
         }
         let Some((place, mut named)) = self.place(header) else {
             self.counters.refused_instruments += 1;
-            return Change::default();
+            return DbnChange::default();
         };
         let Self { books, settings, live_orders, counters, .. } = self;
-        let Some(book) = books.get_mut(place as usize) else { return Change::default() };
+        let Some(book) = books.get_mut(place as usize) else { return DbnChange::default() };
         book.records += 1;
-        let mut change = Change { place: Some(Place(place)), ..Change::default() };
-        match Event::of(record) {
-            Event::Order(order) => {
+        let mut change = DbnChange { place: Some(BookIndex(place)), ..DbnChange::default() };
+        match DbnEvent::of(record) {
+            DbnEvent::Order(order) => {
                 book.order(&order, settings, live_orders, counters);
                 if order.flags.has(Flags::LAST) {
                     book.settle(header.ts_event, &mut change);
                 }
             }
-            Event::Trade(trade) => {
+            DbnEvent::Trade(trade) => {
                 book.trade(trade, &mut change);
                 if trade.flags.has(Flags::LAST) {
                     book.settle(header.ts_event, &mut change);
                 }
             }
-            Event::Quote(quote) => book.quote(&quote, header.ts_event, &mut change),
-            Event::Definition(definition) => {
+            DbnEvent::Quote(quote) => book.quote(&quote, header.ts_event, &mut change),
+            DbnEvent::Definition(definition) => {
                 named |= book.call(definition.symbol.as_str(), NamedBy::Definition);
                 book.definition = Some(Box::new(definition));
             }
-            Event::Symbol(symbol) => named |= book.call(symbol.as_str(), NamedBy::Mapping),
-            Event::Status(status) => {
+            DbnEvent::Symbol(symbol) => named |= book.call(symbol.as_str(), NamedBy::Mapping),
+            DbnEvent::Status(status) => {
                 change.status = book.status != Some(status);
                 book.status = Some(status);
             }
-            Event::Statistic(statistic) => book.statistic(statistic),
-            Event::Nothing => {}
+            DbnEvent::Statistic(statistic) => book.statistic(statistic),
+            DbnEvent::Nothing => {}
         }
         change.named = named;
         change
@@ -372,19 +373,19 @@ impl Books {
             Some(named) => (full_name(named.name, header.publisher), NamedBy::Metadata, named.until),
             None => (full_name(&header.instrument.to_string(), header.publisher), NamedBy::Number, u64::MAX),
         };
-        self.books.push(Book {
+        self.books.push(DbnBook {
             publisher: header.publisher,
             instrument: header.instrument,
             name,
             named_by,
             named_until,
             definition: None,
-            top: Top::default(),
+            top: DbnTop::default(),
             unsettled: None,
             quoted_ns: None,
             orders: None,
             depth: None,
-            volume: Volume::default(),
+            volume: DbnVolume::default(),
             status: None,
             statistics: Vec::new(),
             records: 0,
@@ -412,7 +413,7 @@ impl Books {
     }
 
     /// Sets other symbols for instruments that have not appeared yet.
-    pub fn name_by(&mut self, symbols: Symbols) {
+    pub fn name_by(&mut self, symbols: DbnSymbols) {
         self.symbols = symbols;
     }
 
@@ -427,13 +428,13 @@ impl Books {
     /// Returns the book at an index.
     #[inline]
     #[must_use]
-    pub fn book(&self, place: Place) -> Option<&Book> {
+    pub fn book(&self, place: BookIndex) -> Option<&DbnBook> {
         self.books.get(place.0 as usize)
     }
 
     /// Returns all books, in the order of their indexes.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Place, &Book)> + '_ {
-        self.books.iter().enumerate().map(|(at, book)| (Place(at as u32), book))
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (BookIndex, &DbnBook)> + '_ {
+        self.books.iter().enumerate().map(|(at, book)| (BookIndex(at as u32), book))
     }
 
     /// Returns the number of orders on all books.
@@ -444,12 +445,12 @@ impl Books {
 
     /// Returns the counters.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &DbnCounters {
         &self.counters
     }
 }
 
-impl Book {
+impl DbnBook {
     /// Names the instrument, unless its present name has precedence. Returns `true` if the name changed.
     fn call(&mut self, symbol: Option<&str>, named_by: NamedBy) -> bool {
         let Some(symbol) = symbol.filter(|symbol| !symbol.is_empty()) else { return false };
@@ -466,15 +467,21 @@ impl Book {
     }
 
     #[inline]
-    fn order(&mut self, order: &Order, settings: &Settings, live: &mut usize, counters: &mut Counters) {
+    fn order(
+        &mut self,
+        order: &DbnOrder,
+        settings: &DbnSettings,
+        live: &mut usize,
+        counters: &mut DbnCounters,
+    ) {
         let orders = self.orders.get_or_insert_with(|| Box::new(OrderBook::new()));
         orders.apply(order, settings, live, counters);
         // The top is determined at the end of the event.
-        self.unsettled = Some(Top::default());
+        self.unsettled = Some(DbnTop::default());
     }
 
     #[inline]
-    fn trade(&mut self, trade: Trade, change: &mut Change) {
+    fn trade(&mut self, trade: DbnTrade, change: &mut DbnChange) {
         self.volume.trades += 1;
         self.volume.size = self.volume.size.saturating_add(u64::from(trade.size));
         self.volume.last = Some(trade);
@@ -482,14 +489,14 @@ impl Book {
     }
 
     #[inline]
-    fn quote(&mut self, quote: &Quote<'_>, ts_event: u64, change: &mut Change) {
+    fn quote(&mut self, quote: &DbnQuote<'_>, ts_event: u64, change: &mut DbnChange) {
         if let Some(trade) = quote.trade {
             self.trade(trade, change);
         }
         if let Some(depth) = quote.depth {
-            **self.depth.get_or_insert_with(|| Box::new([Level::default(); 10])) = depth.levels();
+            **self.depth.get_or_insert_with(|| Box::new([DbnLevel::default(); 10])) = depth.levels();
         }
-        self.unsettled = Some(Top::of(&quote.top));
+        self.unsettled = Some(DbnTop::of(&quote.top));
         if quote.settled {
             self.settle(ts_event, change);
         }
@@ -497,7 +504,7 @@ impl Book {
 
     /// Handles the end of an event: the intermediate top becomes the top of book.
     #[inline]
-    fn settle(&mut self, ts_event: u64, change: &mut Change) {
+    fn settle(&mut self, ts_event: u64, change: &mut DbnChange) {
         let Some(told) = self.unsettled.take() else { return };
         change.depth = self.depth.is_some();
         let (old, new) = (self.top, if self.orders.is_some() { self.built() } else { told });

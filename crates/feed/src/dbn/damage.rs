@@ -1,7 +1,7 @@
 //! Damage of a file of records.
 
 use super::metadata::MOST_METADATA_BYTES;
-use super::record::{self, Kind};
+use super::record::{self, RecordKind};
 
 /// The reason why a file cannot be read (any further).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum Damage {
     #[error("a record of kind {} ({:#04x}) with {length} bytes; {} are expected", .kind.name().unwrap_or("unknown"), .kind.0, expected(*.kind, *.wanted))]
     Length {
         /// The kind.
-        kind: Kind,
+        kind: RecordKind,
         /// The length in the record.
         length: usize,
         /// The length in the file's version; `None` for an unknown version.
@@ -57,6 +57,6 @@ pub enum Damage {
     },
 }
 
-fn expected(kind: Kind, wanted: Option<usize>) -> String {
+fn expected(kind: RecordKind, wanted: Option<usize>) -> String {
     wanted.map_or_else(|| record::expected(kind), |wanted| wanted.to_string())
 }

@@ -1,24 +1,24 @@
 //! The meaning of a record, in any schema and version.
 
-use super::field::{Flags, Letter, Price};
-use super::record::{Level, Mbp10, Record, Status};
+use super::field::{DbnPrice, Flags, Letter};
+use super::record::{DbnLevel, DbnRecord, Mbp10, Status};
 use crate::itch::Side;
 
 /// The meaning of a record. Bars, imbalances and gateways' messages have none: they are only counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event<'a> {
+pub enum DbnEvent<'a> {
     /// A change of an order book, order by order.
-    Order(Order),
+    Order(DbnOrder),
     /// A trade.
-    Trade(Trade),
+    Trade(DbnTrade),
     /// A new top of book, possibly with a trade.
-    Quote(Quote<'a>),
+    Quote(DbnQuote<'a>),
     /// A definition of an instrument.
     Definition(Definition),
     /// A new symbol of the instrument.
     Symbol(Symbol),
     /// A trading state.
-    Status(TradingStatus),
+    Status(DbnTradingStatus),
     /// A statistic of the session.
     Statistic(Statistic),
     /// No change of an instrument.
@@ -27,15 +27,15 @@ pub enum Event<'a> {
 
 /// A change of an order, or of a whole book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct DbnOrder {
     /// The change.
-    pub action: Action,
+    pub action: DbnAction,
     /// The venue's number of the order.
     pub id: u64,
     /// Its side; `None` if the record names none.
     pub side: Option<Side>,
     /// Its price.
-    pub price: Price,
+    pub price: DbnPrice,
     /// Its size, or the cancelled size.
     pub size: u32,
     /// The flags of the event.
@@ -44,7 +44,7 @@ pub struct Order {
 
 /// The kind of change to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum DbnAction {
     /// The order is added.
     Add,
     /// The order's price or size changes, or both.
@@ -59,9 +59,9 @@ pub enum Action {
 
 /// A trade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trade {
+pub struct DbnTrade {
     /// Price.
-    pub price: Price,
+    pub price: DbnPrice,
     /// Size.
     pub size: u32,
     /// Time of the trade, ns since 1970 UTC.
@@ -74,13 +74,13 @@ pub struct Trade {
 
 /// A top of book from the publisher.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quote<'a> {
+pub struct DbnQuote<'a> {
     /// The best level of each side.
-    pub top: Level,
+    pub top: DbnLevel,
     /// The record with the further levels, if there are any.
     pub depth: Option<Mbp10<'a>>,
     /// The trade in the same record.
-    pub trade: Option<Trade>,
+    pub trade: Option<DbnTrade>,
     /// `true` if the venue showed this top: not in the middle of an event.
     pub settled: bool,
 }
@@ -91,17 +91,17 @@ pub struct Definition {
     /// Its symbol.
     pub symbol: Symbol,
     /// Its minimum price increment.
-    pub tick: Price,
+    pub tick: DbnPrice,
     /// The factor by which prices are multiplied for display.
-    pub display_factor: Price,
+    pub display_factor: DbnPrice,
 }
 
 /// A symbol of up to 71 bytes.
-pub type Symbol = super::field::Text<71>;
+pub type Symbol = super::field::DbnText<71>;
 
 /// A trading state, in the format's own numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TradingStatus {
+pub struct DbnTradingStatus {
     /// The action: 7 trading, 8 halt, 9 pause, …
     pub action: u16,
     /// The reason.
@@ -118,7 +118,7 @@ pub struct Statistic {
     /// The kind: 1 opening price, 3 settlement price, …
     pub kind: u16,
     /// Its price; undefined if it is a quantity.
-    pub price: Price,
+    pub price: DbnPrice,
     /// Its quantity; `None` if it is a price.
     pub quantity: Option<i64>,
 }
@@ -127,13 +127,13 @@ pub struct Statistic {
 macro_rules! quote {
     ($it:ident, $top:ident, $depth:expr) => {{
         let trade = ($it.action() == Letter(b'T')).then(|| trade!($it));
-        Self::Quote(Quote { top: $top, depth: $depth, trade, settled: $it.flags().has(Flags::LAST) })
+        Self::Quote(DbnQuote { top: $top, depth: $depth, trade, settled: $it.flags().has(Flags::LAST) })
     }};
 }
 
 macro_rules! trade {
     ($it:ident) => {
-        Trade {
+        DbnTrade {
             price: $it.price(),
             size: $it.size(),
             ts_event: $it.header().ts_event,
@@ -143,23 +143,23 @@ macro_rules! trade {
     };
 }
 
-impl<'a> Event<'a> {
+impl<'a> DbnEvent<'a> {
     /// Returns the meaning of a record.
     #[inline]
     #[must_use]
-    pub fn of(record: &Record<'a>) -> Self {
+    pub fn of(record: &DbnRecord<'a>) -> Self {
         match record {
-            Record::Mbo(mbo) if mbo.action() == Letter(b'T') => Self::Trade(trade!(mbo)),
-            Record::Mbo(mbo) => Self::Order(Order {
-                action: Action::of(mbo.action()),
+            DbnRecord::Mbo(mbo) if mbo.action() == Letter(b'T') => Self::Trade(trade!(mbo)),
+            DbnRecord::Mbo(mbo) => Self::Order(DbnOrder {
+                action: DbnAction::of(mbo.action()),
                 id: mbo.order_id(),
                 side: side(mbo.side()),
                 price: mbo.price(),
                 size: mbo.size(),
                 flags: mbo.flags(),
             }),
-            Record::Trade(trade) => Self::Trade(trade!(trade)),
-            Record::Mbp1(mbp) => {
+            DbnRecord::Trade(trade) => Self::Trade(trade!(trade)),
+            DbnRecord::Mbp1(mbp) => {
                 let [top] = mbp.levels();
                 quote!(mbp, top, None)
             }
@@ -167,52 +167,52 @@ impl<'a> Event<'a> {
         }
     }
 
-    fn rarer(record: &Record<'a>) -> Self {
+    fn rarer(record: &DbnRecord<'a>) -> Self {
         match record {
-            Record::Mbp10(mbp) => {
+            DbnRecord::Mbp10(mbp) => {
                 let [top, ..] = mbp.levels();
                 quote!(mbp, top, Some(*mbp))
             }
-            Record::Cmbp1(mbp) => {
+            DbnRecord::Cmbp1(mbp) => {
                 let [top] = mbp.levels();
                 quote!(mbp, top, None)
             }
             // Records of an interval's end lie between events.
-            Record::Bbo(bbo) => {
+            DbnRecord::Bbo(bbo) => {
                 let [top] = bbo.levels();
-                Self::Quote(Quote { top, depth: None, trade: None, settled: true })
+                Self::Quote(DbnQuote { top, depth: None, trade: None, settled: true })
             }
-            Record::Cbbo(bbo) => {
+            DbnRecord::Cbbo(bbo) => {
                 let [top] = bbo.levels();
-                Self::Quote(Quote { top, depth: None, trade: None, settled: true })
+                Self::Quote(DbnQuote { top, depth: None, trade: None, settled: true })
             }
-            Record::DefinitionV1(it) => Self::Definition(Definition {
+            DbnRecord::DefinitionV1(it) => Self::Definition(Definition {
                 symbol: widened(it.raw_symbol().0),
                 tick: it.min_price_increment(),
                 display_factor: it.display_factor(),
             }),
-            Record::DefinitionV2(it) => Self::Definition(Definition {
+            DbnRecord::DefinitionV2(it) => Self::Definition(Definition {
                 symbol: it.raw_symbol(),
                 tick: it.min_price_increment(),
                 display_factor: it.display_factor(),
             }),
-            Record::DefinitionV3(it) => Self::Definition(Definition {
+            DbnRecord::DefinitionV3(it) => Self::Definition(Definition {
                 symbol: it.raw_symbol(),
                 tick: it.min_price_increment(),
                 display_factor: it.display_factor(),
             }),
             // The symbol is the side that is not a number; if both are symbols, the requested one.
-            Record::MappingV1(it) => {
+            DbnRecord::MappingV1(it) => {
                 Self::Symbol(symbol(widened(it.stype_in_symbol().0), widened(it.stype_out_symbol().0)))
             }
-            Record::Mapping(it) => Self::Symbol(symbol(it.stype_in_symbol(), it.stype_out_symbol())),
-            Record::Status(status) => Self::Status(TradingStatus::of(status)),
-            Record::StatisticV1(it) => Self::Statistic(Statistic {
+            DbnRecord::Mapping(it) => Self::Symbol(symbol(it.stype_in_symbol(), it.stype_out_symbol())),
+            DbnRecord::Status(status) => Self::Status(DbnTradingStatus::of(status)),
+            DbnRecord::StatisticV1(it) => Self::Statistic(Statistic {
                 kind: it.stat_type(),
                 price: it.price(),
                 quantity: (it.quantity() != ::dbn::v1::UNDEF_STAT_QUANTITY).then(|| i64::from(it.quantity())),
             }),
-            Record::Statistic(it) => Self::Statistic(Statistic {
+            DbnRecord::Statistic(it) => Self::Statistic(Statistic {
                 kind: it.stat_type(),
                 price: it.price(),
                 quantity: (it.quantity() != ::dbn::v3::UNDEF_STAT_QUANTITY).then(|| it.quantity()),
@@ -222,7 +222,7 @@ impl<'a> Event<'a> {
     }
 }
 
-impl Action {
+impl DbnAction {
     const fn of(letter: Letter) -> Self {
         match letter.0 {
             b'A' => Self::Add,
@@ -234,7 +234,7 @@ impl Action {
     }
 }
 
-impl TradingStatus {
+impl DbnTradingStatus {
     fn of(status: &Status<'_>) -> Self {
         Self {
             action: status.action(),
@@ -260,7 +260,7 @@ fn widened<const N: usize>(short: [u8; N]) -> Symbol {
     for (to, from) in wide.iter_mut().zip(short) {
         *to = from;
     }
-    super::field::Text(wide)
+    super::field::DbnText(wide)
 }
 
 /// Returns the symbol of a mapping record.

@@ -49,9 +49,9 @@ numbers!(u8: 1, i8: 1, u16: 2, i16: 2, u32: 4, i32: 4, u64: 8, i64: 8);
 /// A price in units of 1e-9.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Price(pub i64);
+pub struct DbnPrice(pub i64);
 
-impl Price {
+impl DbnPrice {
     /// The value of a missing price.
     pub const UNDEFINED: Self = Self(::dbn::UNDEF_PRICE);
     /// Decimals of a price.
@@ -66,7 +66,7 @@ impl Price {
 }
 
 /// Writes a decimal number without trailing zeros: `5529.25`; `–` for an undefined price.
-impl fmt::Display for Price {
+impl fmt::Display for DbnPrice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.defined().is_none() {
             return f.pad("–");
@@ -81,7 +81,7 @@ impl fmt::Display for Price {
     }
 }
 
-impl Field<8> for Price {
+impl Field<8> for DbnPrice {
     #[inline(always)]
     fn of(bytes: [u8; 8]) -> Self {
         Self(i64::from_le_bytes(bytes))
@@ -153,9 +153,9 @@ impl Field<1> for Flags {
 /// Text of up to `N` bytes, padded with NULs.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Text<const N: usize>(pub [u8; N]);
+pub struct DbnText<const N: usize>(pub [u8; N]);
 
-impl<const N: usize> Text<N> {
+impl<const N: usize> DbnText<N> {
     /// Returns the bytes before the first NUL.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
@@ -170,13 +170,13 @@ impl<const N: usize> Text<N> {
     }
 }
 
-impl<const N: usize> fmt::Debug for Text<N> {
+impl<const N: usize> fmt::Debug for DbnText<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\"", self.bytes().escape_ascii())
     }
 }
 
-impl<const N: usize> Field<N> for Text<N> {
+impl<const N: usize> Field<N> for DbnText<N> {
     #[inline(always)]
     fn of(bytes: [u8; N]) -> Self {
         Self(bytes)
@@ -201,7 +201,7 @@ mod tests {
             (i64::MIN, "-9223372036.854775808"),
             (i64::MAX, "–"),
         ] {
-            assert_eq!(Price(price).to_string(), text);
+            assert_eq!(DbnPrice(price).to_string(), text);
         }
     }
 }

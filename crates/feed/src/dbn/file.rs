@@ -2,7 +2,7 @@
 
 use super::damage::Damage;
 use super::metadata::{self, Metadata};
-use super::record::{HEADER_BYTES, Kind, TS_OUT_BYTES};
+use super::record::{HEADER_BYTES, RecordKind, TS_OUT_BYTES};
 use crate::capture::Error;
 use crate::capture::window::Window;
 
@@ -18,7 +18,9 @@ pub(crate) fn recognise(start: &[u8]) -> bool {
         return true;
     }
     match start {
-        [words, kind, ..] => start.len() >= HEADER_BYTES && Kind(*kind).may_have(usize::from(*words) * 4),
+        [words, kind, ..] => {
+            start.len() >= HEADER_BYTES && RecordKind(*kind).may_have(usize::from(*words) * 4)
+        }
         _ => false,
     }
 }
@@ -97,7 +99,7 @@ impl<'r> File<'r> {
             }
             return Err(Error::Records { place, source: Damage::Cut { held: 1, wanted: HEADER_BYTES } });
         };
-        let (kind, length) = (Kind(kind), usize::from(words) * 4);
+        let (kind, length) = (RecordKind(kind), usize::from(words) * 4);
         let damage = if length < HEADER_BYTES {
             Damage::Impossible { length }
         } else {
@@ -151,7 +153,7 @@ impl<'r> File<'r> {
 /// Returns the lengths of all kinds in the version of a file, in words.
 fn words(metadata: Option<&Metadata>) -> [u8; 256] {
     std::array::from_fn(|kind| {
-        let Some(lengths) = Kind(kind as u8).lengths() else { return 0 };
+        let Some(lengths) = RecordKind(kind as u8).lengths() else { return 0 };
         let Some(Metadata { about, .. }) = metadata else { return ANY_VERSION };
         let length = lengths[usize::from(about.version).clamp(1, 3) - 1];
         // The longest record, a definition with its gateway's time, has 132 words.

@@ -3,8 +3,8 @@
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-use super::record::{Header, Kind};
-use super::symbols::Symbols as Names;
+use super::record::{Header, RecordKind};
+use super::symbols::DbnSymbols as Names;
 use crate::symbols::Symbols;
 
 /// Maximum number of stored decisions; at the limit all are dropped.
@@ -14,7 +14,7 @@ const MOST_REMEMBERED: usize = 1 << 20;
 ///
 /// A number that the metadata do not name is wanted, and so is every record that names an instrument.
 #[derive(Clone, Debug)]
-pub struct Filter {
+pub struct DbnFilter {
     wanted: Symbols,
     names: Names,
     /// By number: the time until which the decision is valid, ns since 1970 UTC, and whether the instrument is wanted.
@@ -22,7 +22,7 @@ pub struct Filter {
     passed_over: u64,
 }
 
-impl Filter {
+impl DbnFilter {
     /// Creates a filter without names.
     #[must_use]
     pub fn new(wanted: Symbols) -> Self {
@@ -54,7 +54,7 @@ impl Filter {
 
     #[cold]
     fn learn(&mut self, header: &Header) -> bool {
-        if matches!(header.kind, Kind::DEFINITION | Kind::SYMBOL_MAPPING) {
+        if matches!(header.kind, RecordKind::DEFINITION | RecordKind::SYMBOL_MAPPING) {
             return true;
         }
         let Some(named) = self.names.name(header.instrument, header.ts_event) else { return true };

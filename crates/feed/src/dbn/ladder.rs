@@ -1,6 +1,6 @@
 //! The price levels of one side.
 
-use super::field::Price;
+use super::field::DbnPrice;
 use crate::itch::Side;
 
 /// Number of best levels to examine before the search of the others: most changes are among them.
@@ -8,9 +8,9 @@ const NEAR: usize = 8;
 
 /// A price level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resting {
+pub struct RestingLevel {
     /// Price.
-    pub price: Price,
+    pub price: DbnPrice,
     /// Total size of the level's orders.
     pub size: u64,
     /// Number of orders.
@@ -19,13 +19,13 @@ pub struct Resting {
 
 /// Levels, the best last, so that insertions and removals move little. Memory: 24 bytes for each level, up to the limit.
 #[derive(Clone, Debug)]
-pub(super) struct Ladder {
+pub(super) struct DbnLadder {
     /// Prices of the ask side are mirrored, so that the better price is the greater one on both sides.
-    levels: Vec<Resting>,
+    levels: Vec<RestingLevel>,
     mirror: i64,
 }
 
-impl Ladder {
+impl DbnLadder {
     pub(super) const fn new(side: Side) -> Self {
         let mirror = match side {
             Side::Bid => 0,
@@ -36,18 +36,18 @@ impl Ladder {
 
     /// Converts a price to a rank, or a rank to a price.
     #[inline]
-    const fn mirrored(&self, price: Price) -> Price {
-        Price(price.0 ^ self.mirror)
+    const fn mirrored(&self, price: DbnPrice) -> DbnPrice {
+        DbnPrice(price.0 ^ self.mirror)
     }
 
     #[inline]
-    pub(super) fn best(&self) -> Option<Resting> {
-        self.levels.last().map(|level| Resting { price: self.mirrored(level.price), ..*level })
+    pub(super) fn best(&self) -> Option<RestingLevel> {
+        self.levels.last().map(|level| RestingLevel { price: self.mirrored(level.price), ..*level })
     }
 
     /// Returns the levels, best first.
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = Resting> + '_ {
-        self.levels.iter().rev().map(|level| Resting { price: self.mirrored(level.price), ..*level })
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = RestingLevel> + '_ {
+        self.levels.iter().rev().map(|level| RestingLevel { price: self.mirrored(level.price), ..*level })
     }
 
     pub(super) fn clear(&mut self) {
@@ -55,7 +55,7 @@ impl Ladder {
     }
 
     #[inline]
-    fn find(&self, rank: Price) -> Result<usize, usize> {
+    fn find(&self, rank: DbnPrice) -> Result<usize, usize> {
         let near = self.levels.len().saturating_sub(NEAR);
         for (at, level) in self.levels.iter().enumerate().skip(near).rev() {
             if level.price <= rank {
@@ -68,7 +68,7 @@ impl Ladder {
     /// Adds an order. Returns `false` if its level would be one more than `most`.
     #[inline]
     #[must_use]
-    pub(super) fn add(&mut self, price: Price, size: u32, most: usize) -> bool {
+    pub(super) fn add(&mut self, price: DbnPrice, size: u32, most: usize) -> bool {
         let rank = self.mirrored(price);
         match self.find(rank) {
             Ok(at) => {
@@ -77,14 +77,14 @@ impl Ladder {
                 level.orders += 1;
             }
             Err(_) if self.levels.len() >= most => return false,
-            Err(at) => self.levels.insert(at, Resting { price: rank, size: u64::from(size), orders: 1 }),
+            Err(at) => self.levels.insert(at, RestingLevel { price: rank, size: u64::from(size), orders: 1 }),
         }
         true
     }
 
     /// Reduces an order by `size`; `gone` if nothing of the order remains.
     #[inline]
-    pub(super) fn reduce(&mut self, price: Price, size: u32, gone: bool) {
+    pub(super) fn reduce(&mut self, price: DbnPrice, size: u32, gone: bool) {
         // Each order of the book has its level, and the level has at least the order's size.
         let Ok(at) = self.find(self.mirrored(price)) else { return };
         let level = &mut self.levels[at];
@@ -105,32 +105,32 @@ mod tests {
     #[test]
     fn the_best_is_the_highest_bid_and_the_lowest_ask_of_either_sign() {
         for (side, best) in [(Side::Bid, 30), (Side::Ask, -10)] {
-            let mut ladder = Ladder::new(side);
+            let mut ladder = DbnLadder::new(side);
             for price in [20, -10, 30] {
-                assert!(ladder.add(Price(price), 1, 3));
+                assert!(ladder.add(DbnPrice(price), 1, 3));
             }
-            assert_eq!(ladder.best(), Some(Resting { price: Price(best), size: 1, orders: 1 }));
-            assert!(!ladder.add(Price(40), 1, 3), "there is no room for a fourth level");
-            assert!(ladder.add(Price(20), 1, 3), "but in those that there are");
+            assert_eq!(ladder.best(), Some(RestingLevel { price: DbnPrice(best), size: 1, orders: 1 }));
+            assert!(!ladder.add(DbnPrice(40), 1, 3), "there is no room for a fourth level");
+            assert!(ladder.add(DbnPrice(20), 1, 3), "but in those that there are");
         }
     }
 
     #[test]
     fn far_levels_are_found_as_near_ones_are() {
-        let mut ladder = Ladder::new(Side::Ask);
+        let mut ladder = DbnLadder::new(Side::Ask);
         let prices: Vec<i64> = (0..100).map(|i| i * 7 % 101).collect();
         for price in &prices {
-            assert!(ladder.add(Price(*price), 1, 100) && ladder.add(Price(*price), 2, 100));
+            assert!(ladder.add(DbnPrice(*price), 1, 100) && ladder.add(DbnPrice(*price), 2, 100));
         }
         let mut sorted = prices.clone();
         sorted.sort_unstable();
         assert_eq!(ladder.iter().map(|level| level.price.0).collect::<Vec<_>>(), sorted);
         for price in &prices {
-            ladder.reduce(Price(*price), 2, true);
+            ladder.reduce(DbnPrice(*price), 2, true);
         }
         assert!(ladder.iter().all(|level| level.size == 1 && level.orders == 1));
         for price in &prices {
-            ladder.reduce(Price(*price), 1, true);
+            ladder.reduce(DbnPrice(*price), 1, true);
         }
         assert_eq!(ladder.iter().len(), 0);
     }

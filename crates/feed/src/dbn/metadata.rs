@@ -4,7 +4,7 @@ use ::dbn::VersionUpgradePolicy;
 use ::dbn::decode::dbn::MetadataDecoder;
 
 use super::damage::Damage;
-use super::record::Kind;
+use super::record::RecordKind;
 use crate::capture::Error;
 use crate::capture::window::Window;
 
@@ -33,8 +33,8 @@ pub struct Metadata {
 impl Metadata {
     /// Returns the kind of all records; `None` for mixed kinds.
     #[must_use]
-    pub fn kind(&self) -> Option<Kind> {
-        self.about.schema.map(|schema| Kind(::dbn::RType::from(schema) as u8))
+    pub fn kind(&self) -> Option<RecordKind> {
+        self.about.schema.map(|schema| RecordKind(::dbn::RType::from(schema) as u8))
     }
 }
 

@@ -3,10 +3,10 @@
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-use super::books::{Counters, Settings};
-use super::event::{Action, Order};
-use super::field::{Flags, Price};
-use super::ladder::{Ladder, Resting};
+use super::books::{DbnCounters, DbnSettings};
+use super::event::{DbnAction, DbnOrder};
+use super::field::{DbnPrice, Flags};
+use super::ladder::{DbnLadder, RestingLevel};
 use crate::itch::Side;
 
 /// The orders of one instrument at one publisher.
@@ -17,14 +17,14 @@ use crate::itch::Side;
 pub(super) struct OrderBook {
     /// References come from outside, so the hash has a new seed in each process.
     orders: HashMap<u64, Standing, RandomState>,
-    bids: Ladder,
-    asks: Ladder,
+    bids: DbnLadder,
+    asks: DbnLadder,
 }
 
 /// The stored data of an order: 16 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
-    price: Price,
+    price: DbnPrice,
     size: u32,
     side: Side,
 }
@@ -33,8 +33,8 @@ impl OrderBook {
     pub(super) fn new() -> Self {
         Self {
             orders: HashMap::with_hasher(RandomState::default()),
-            bids: Ladder::new(Side::Bid),
-            asks: Ladder::new(Side::Ask),
+            bids: DbnLadder::new(Side::Bid),
+            asks: DbnLadder::new(Side::Ask),
         }
     }
 
@@ -42,21 +42,21 @@ impl OrderBook {
         self.orders.len()
     }
 
-    pub(super) fn ladder(&self, side: Side) -> &Ladder {
+    pub(super) fn ladder(&self, side: Side) -> &DbnLadder {
         match side {
             Side::Bid => &self.bids,
             Side::Ask => &self.asks,
         }
     }
 
-    fn ladder_mut(&mut self, side: Side) -> &mut Ladder {
+    fn ladder_mut(&mut self, side: Side) -> &mut DbnLadder {
         match side {
             Side::Bid => &mut self.bids,
             Side::Ask => &mut self.asks,
         }
     }
 
-    pub(super) fn best(&self, side: Side) -> Option<Resting> {
+    pub(super) fn best(&self, side: Side) -> Option<RestingLevel> {
         self.ladder(side).best()
     }
 
@@ -64,17 +64,17 @@ impl OrderBook {
     #[inline]
     pub(super) fn apply(
         &mut self,
-        order: &Order,
-        settings: &Settings,
+        order: &DbnOrder,
+        settings: &DbnSettings,
         live: &mut usize,
-        counters: &mut Counters,
+        counters: &mut DbnCounters,
     ) {
         if order.flags.has(Flags::TOP_OF_BOOK) {
             self.top_of_book(order, live, counters);
             return;
         }
         match order.action {
-            Action::Add => {
+            DbnAction::Add => {
                 let Some(standing) = standing(order) else {
                     counters.odd_orders += 1;
                     return;
@@ -84,7 +84,7 @@ impl OrderBook {
                 }
                 self.insert(order.id, standing, settings, live, counters);
             }
-            Action::Modify => {
+            DbnAction::Modify => {
                 let Some(standing) = standing(order) else {
                     counters.odd_orders += 1;
                     return;
@@ -94,9 +94,9 @@ impl OrderBook {
                 }
                 self.insert(order.id, standing, settings, live, counters);
             }
-            Action::Cancel => self.cancel(order, live, counters),
-            Action::Clear => self.clear(live),
-            Action::None => {}
+            DbnAction::Cancel => self.cancel(order, live, counters),
+            DbnAction::Clear => self.clear(live),
+            DbnAction::None => {}
         }
     }
 
@@ -104,9 +104,9 @@ impl OrderBook {
         &mut self,
         id: u64,
         standing: Standing,
-        settings: &Settings,
+        settings: &DbnSettings,
         live: &mut usize,
-        counters: &mut Counters,
+        counters: &mut DbnCounters,
     ) {
         // An order without size does not exist; some venues delete an order by a modification to 0.
         if standing.size == 0 {
@@ -130,7 +130,7 @@ impl OrderBook {
         true
     }
 
-    fn cancel(&mut self, order: &Order, live: &mut usize, counters: &mut Counters) {
+    fn cancel(&mut self, order: &DbnOrder, live: &mut usize, counters: &mut DbnCounters) {
         let Some(standing) = self.orders.get_mut(&order.id) else {
             counters.unknown_cancelled += 1;
             return;
@@ -160,8 +160,8 @@ impl OrderBook {
 
     /// Applies a record that contains the best level of a side itself: it replaces the side. Such books have no orders.
     #[cold]
-    fn top_of_book(&mut self, order: &Order, live: &mut usize, counters: &mut Counters) {
-        if order.action == Action::Clear {
+    fn top_of_book(&mut self, order: &DbnOrder, live: &mut usize, counters: &mut DbnCounters) {
+        if order.action == DbnAction::Clear {
             self.clear(live);
             return;
         }
@@ -175,7 +175,7 @@ impl OrderBook {
         }
         let ladder = self.ladder_mut(side);
         ladder.clear();
-        let comes = matches!(order.action, Action::Add | Action::Modify);
+        let comes = matches!(order.action, DbnAction::Add | DbnAction::Modify);
         if comes && order.price.defined().is_some() && order.size > 0 {
             // One level is within any limit above 0.
             let _ = ladder.add(order.price, order.size, 1);
@@ -185,6 +185,6 @@ impl OrderBook {
 
 /// Returns the data of an order that is on a book; `None` without price or side.
 #[inline]
-fn standing(order: &Order) -> Option<Standing> {
+fn standing(order: &DbnOrder) -> Option<Standing> {
     Some(Standing { price: order.price.defined()?, size: order.size, side: order.side? })
 }

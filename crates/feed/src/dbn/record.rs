@@ -8,7 +8,7 @@ use std::mem::{offset_of, size_of};
 use ::dbn::{rtype, v1, v2, v3};
 
 use super::definition::{DefinitionV1, DefinitionV2, DefinitionV3};
-use super::field::{Field, Flags, Letter, Price, Text, Value, chunk};
+use super::field::{DbnPrice, DbnText, Field, Flags, Letter, Value, chunk};
 
 /// The size of the header of every record in bytes.
 pub const HEADER_BYTES: usize = size_of::<::dbn::RecordHeader>();
@@ -19,7 +19,7 @@ pub(super) const TS_OUT_BYTES: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The kind of record.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// The publisher: a venue within a dataset.
     pub publisher: u16,
     /// The publisher's number of the instrument, valid for at least a day.
@@ -40,7 +40,7 @@ impl Header {
     #[inline(always)]
     pub(super) fn read(header: &[u8; HEADER_BYTES]) -> Self {
         Self {
-            kind: Kind(header[1]),
+            kind: RecordKind(header[1]),
             publisher: u16::of(chunk::<2, 2, HEADER_BYTES>(header)),
             instrument: u32::of(chunk::<4, 4, HEADER_BYTES>(header)),
             ts_event: u64::of(chunk::<8, 8, HEADER_BYTES>(header)),
@@ -51,9 +51,9 @@ impl Header {
 /// A kind of record. Any byte is valid.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Kind(pub u8);
+pub struct RecordKind(pub u8);
 
-impl Kind {
+impl RecordKind {
     /// A definition of an instrument.
     pub const DEFINITION: Self = Self(rtype::INSTRUMENT_DEF);
     /// A symbol of an instrument.
@@ -171,7 +171,7 @@ impl Kind {
 /// The reason why bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum MalformedRecord {
     /// The bytes are shorter than a header.
     #[error("a record of {length} bytes; every record has a header of 16")]
     Short {
@@ -190,14 +190,14 @@ pub enum Malformed {
     #[error("a record of kind {} ({:#04x}) with {length} bytes; {} are expected", .kind.name().unwrap_or("unknown"), .kind.0, expected(*.kind))]
     Length {
         /// The kind.
-        kind: Kind,
+        kind: RecordKind,
         /// The actual number of bytes.
         length: usize,
     },
 }
 
 /// Returns the valid lengths of a kind, in words.
-pub(super) fn expected(kind: Kind) -> String {
+pub(super) fn expected(kind: RecordKind) -> String {
     let mut lengths = kind.lengths().unwrap_or_default().to_vec();
     lengths.dedup();
     lengths.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
@@ -261,39 +261,39 @@ pub(super) use records;
 records! {
     /// A change of an order.
     Mbo: ::dbn::MboMsg {
-        order_id: u64, price: Price, size: u32, flags: Flags, channel_id: u8, action: Letter, side: Letter,
+        order_id: u64, price: DbnPrice, size: u32, flags: Flags, channel_id: u8, action: Letter, side: Letter,
         ts_recv: u64, ts_in_delta: i32, sequence: u32,
     }
     /// A trade.
     Trade: ::dbn::TradeMsg {
-        price: Price, size: u32, action: Letter, side: Letter, flags: Flags, depth: u8, ts_recv: u64, ts_in_delta: i32,
+        price: DbnPrice, size: u32, action: Letter, side: Letter, flags: Flags, depth: u8, ts_recv: u64, ts_in_delta: i32,
         sequence: u32,
     }
     /// A change of the top of book, or a trade with the top of book.
     Mbp1: ::dbn::Mbp1Msg {
-        price: Price, size: u32, action: Letter, side: Letter, flags: Flags, depth: u8, ts_recv: u64, ts_in_delta: i32,
+        price: DbnPrice, size: u32, action: Letter, side: Letter, flags: Flags, depth: u8, ts_recv: u64, ts_in_delta: i32,
         sequence: u32,
     }
     /// A change of the ten best levels.
     Mbp10: ::dbn::Mbp10Msg {
-        price: Price, size: u32, action: Letter, side: Letter, flags: Flags, depth: u8, ts_recv: u64, ts_in_delta: i32,
+        price: DbnPrice, size: u32, action: Letter, side: Letter, flags: Flags, depth: u8, ts_recv: u64, ts_in_delta: i32,
         sequence: u32,
     }
     /// The top of book at the end of a second or minute, with the last trade.
     Bbo: ::dbn::BboMsg {
-        price: Price, size: u32, side: Letter, flags: Flags, ts_recv: u64, sequence: u32,
+        price: DbnPrice, size: u32, side: Letter, flags: Flags, ts_recv: u64, sequence: u32,
     }
     /// A change of the best quote over several venues.
     Cmbp1: ::dbn::Cmbp1Msg {
-        price: Price, size: u32, action: Letter, side: Letter, flags: Flags, ts_recv: u64, ts_in_delta: i32,
+        price: DbnPrice, size: u32, action: Letter, side: Letter, flags: Flags, ts_recv: u64, ts_in_delta: i32,
     }
     /// The best quote over several venues at the end of a second or minute.
     Cbbo: ::dbn::CbboMsg {
-        price: Price, size: u32, side: Letter, flags: Flags, ts_recv: u64,
+        price: DbnPrice, size: u32, side: Letter, flags: Flags, ts_recv: u64,
     }
     /// A bar.
     Ohlcv: ::dbn::OhlcvMsg {
-        open: Price, high: Price, low: Price, close: Price, volume: u64,
+        open: DbnPrice, high: DbnPrice, low: DbnPrice, close: DbnPrice, volume: u64,
     }
     /// A trading state.
     Status: ::dbn::StatusMsg {
@@ -302,46 +302,46 @@ records! {
     }
     /// An imbalance before an auction.
     Imbalance: ::dbn::ImbalanceMsg {
-        ts_recv: u64, ref_price: Price, auction_time: u64, cont_book_clr_price: Price, auct_interest_clr_price: Price,
-        ssr_filling_price: Price, ind_match_price: Price, upper_collar: Price, lower_collar: Price, paired_qty: u32,
+        ts_recv: u64, ref_price: DbnPrice, auction_time: u64, cont_book_clr_price: DbnPrice, auct_interest_clr_price: DbnPrice,
+        ssr_filling_price: DbnPrice, ind_match_price: DbnPrice, upper_collar: DbnPrice, lower_collar: DbnPrice, paired_qty: u32,
         total_imbalance_qty: u32, market_imbalance_qty: u32, unpaired_qty: u32, auction_type: Letter, side: Letter,
         auction_status: u8, freeze_status: u8, num_extensions: u8, unpaired_side: Letter, significant_imbalance: Letter,
     }
     /// A statistic, versions 1 and 2.
     StatisticV1: v1::StatMsg {
-        ts_recv: u64, ts_ref: u64, price: Price, quantity: i32, sequence: u32, ts_in_delta: i32, stat_type: u16,
+        ts_recv: u64, ts_ref: u64, price: DbnPrice, quantity: i32, sequence: u32, ts_in_delta: i32, stat_type: u16,
         channel_id: u16, update_action: u8, stat_flags: u8,
     }
     /// A statistic.
     Statistic: v3::StatMsg {
-        ts_recv: u64, ts_ref: u64, price: Price, quantity: i64, sequence: u32, ts_in_delta: i32, stat_type: u16,
+        ts_recv: u64, ts_ref: u64, price: DbnPrice, quantity: i64, sequence: u32, ts_in_delta: i32, stat_type: u16,
         channel_id: u16, update_action: u8, stat_flags: u8,
     }
     /// A symbol of an instrument, version 1.
     MappingV1: v1::SymbolMappingMsg {
-        stype_in_symbol: Text<22>, stype_out_symbol: Text<22>, start_ts: u64, end_ts: u64,
+        stype_in_symbol: DbnText<22>, stype_out_symbol: DbnText<22>, start_ts: u64, end_ts: u64,
     }
     /// A symbol of an instrument.
     Mapping: v2::SymbolMappingMsg {
-        stype_in: u8, stype_in_symbol: Text<71>, stype_out: u8, stype_out_symbol: Text<71>, start_ts: u64, end_ts: u64,
+        stype_in: u8, stype_in_symbol: DbnText<71>, stype_out: u8, stype_out_symbol: DbnText<71>, start_ts: u64, end_ts: u64,
     }
     /// A gateway's error, version 1.
-    ErrorV1: v1::ErrorMsg { err: Text<64>, }
+    ErrorV1: v1::ErrorMsg { err: DbnText<64>, }
     /// A gateway's error.
-    Error: v2::ErrorMsg { err: Text<302>, code: u8, is_last: u8, }
+    Error: v2::ErrorMsg { err: DbnText<302>, code: u8, is_last: u8, }
     /// A gateway's message, version 1.
-    SystemV1: v1::SystemMsg { msg: Text<64>, }
+    SystemV1: v1::SystemMsg { msg: DbnText<64>, }
     /// A gateway's message.
-    System: v3::SystemMsg { msg: Text<303>, code: u8, }
+    System: v3::SystemMsg { msg: DbnText<303>, code: u8, }
 }
 
 /// One price level of both sides. On consolidated records the counts are the publishers with the best price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Level {
+pub struct DbnLevel {
     /// Bid price.
-    pub bid_px: Price,
+    pub bid_px: DbnPrice,
     /// Ask price.
-    pub ask_px: Price,
+    pub ask_px: DbnPrice,
     /// Bid size.
     pub bid_sz: u32,
     /// Ask size.
@@ -355,7 +355,7 @@ pub struct Level {
 /// Bytes of a level.
 const LEVEL_BYTES: usize = size_of::<::dbn::BidAskPair>();
 
-impl Level {
+impl DbnLevel {
     #[inline(always)]
     fn of(bytes: &[u8; LEVEL_BYTES], consolidated: bool) -> Self {
         let count = |wide, narrow: u16| if consolidated { u32::from(narrow) } else { wide };
@@ -396,13 +396,13 @@ macro_rules! levels {
             /// Returns the levels, best first.
             #[inline(always)]
             #[must_use]
-            pub fn levels(self) -> [Level; $count] {
+            pub fn levels(self) -> [DbnLevel; $count] {
                 const AT: usize = offset_of!($layout, levels);
                 const { assert!(AT + $count * LEVEL_BYTES == size_of::<$layout>()) };
                 let (levels, _) = self.0[AT..].as_chunks::<LEVEL_BYTES>();
-                let mut all = [Level::default(); $count];
+                let mut all = [DbnLevel::default(); $count];
                 for (level, bytes) in all.iter_mut().zip(levels) {
-                    *level = Level::of(bytes, $consolidated);
+                    *level = DbnLevel::of(bytes, $consolidated);
                 }
                 all
             }
@@ -426,20 +426,20 @@ levels! {
 
 /// A record of an unknown kind: only its header can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unknown<'a>(pub &'a [u8]);
+pub struct UnknownRecord<'a>(pub &'a [u8]);
 
 macro_rules! record_enum {
     ($($name:ident)*; $($leveled:ident)*) => {
         /// A record: a view over received bytes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "each is named after its view")]
-        pub enum Record<'a> {
+        pub enum DbnRecord<'a> {
             $( $name($name<'a>), )*
             $( $leveled($leveled<'a>), )*
-            Unknown(Unknown<'a>),
+            Unknown(UnknownRecord<'a>),
         }
 
-        impl Record<'_> {
+        impl DbnRecord<'_> {
             /// Passes every field after the header to `see` by its name in the format, in no particular order.
             pub fn fields(&self, see: &mut dyn FnMut(&str, Value<'_>)) {
                 match self {
@@ -466,20 +466,20 @@ record_enum! {
 #[must_use]
 pub fn recorded_ns(bytes: &[u8]) -> Option<u64> {
     let received = match decode(bytes).ok()? {
-        Record::Mbo(it) => it.ts_recv(),
-        Record::Trade(it) => it.ts_recv(),
-        Record::Mbp1(it) => it.ts_recv(),
-        Record::Mbp10(it) => it.ts_recv(),
-        Record::Bbo(it) => it.ts_recv(),
-        Record::Cmbp1(it) => it.ts_recv(),
-        Record::Cbbo(it) => it.ts_recv(),
-        Record::Status(it) => it.ts_recv(),
-        Record::Imbalance(it) => it.ts_recv(),
-        Record::StatisticV1(it) => it.ts_recv(),
-        Record::Statistic(it) => it.ts_recv(),
-        Record::DefinitionV1(it) => it.ts_recv(),
-        Record::DefinitionV2(it) => it.ts_recv(),
-        Record::DefinitionV3(it) => it.ts_recv(),
+        DbnRecord::Mbo(it) => it.ts_recv(),
+        DbnRecord::Trade(it) => it.ts_recv(),
+        DbnRecord::Mbp1(it) => it.ts_recv(),
+        DbnRecord::Mbp10(it) => it.ts_recv(),
+        DbnRecord::Bbo(it) => it.ts_recv(),
+        DbnRecord::Cmbp1(it) => it.ts_recv(),
+        DbnRecord::Cbbo(it) => it.ts_recv(),
+        DbnRecord::Status(it) => it.ts_recv(),
+        DbnRecord::Imbalance(it) => it.ts_recv(),
+        DbnRecord::StatisticV1(it) => it.ts_recv(),
+        DbnRecord::Statistic(it) => it.ts_recv(),
+        DbnRecord::DefinitionV1(it) => it.ts_recv(),
+        DbnRecord::DefinitionV2(it) => it.ts_recv(),
+        DbnRecord::DefinitionV3(it) => it.ts_recv(),
         _ => u64::MAX,
     };
     [received, Header::of(bytes)?.ts_event].into_iter().find(|ns| *ns != ::dbn::UNDEF_TIMESTAMP)
@@ -491,53 +491,51 @@ pub fn recorded_ns(bytes: &[u8]) -> Option<u64> {
 /// is needed.
 ///
 /// # Errors
-/// [`Malformed`] if the length is not that of the header or not one of the kind.
+/// [`MalformedRecord`] if the length is not that of the header or not one of the kind.
 #[inline(always)]
-pub fn decode(bytes: &[u8]) -> Result<Record<'_>, Malformed> {
+pub fn decode(bytes: &[u8]) -> Result<DbnRecord<'_>, MalformedRecord> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
-        return Err(Malformed::Short { length: bytes.len() });
+        return Err(MalformedRecord::Short { length: bytes.len() });
     };
     if usize::from(header[0]) * 4 != bytes.len() {
-        return Err(Malformed::Said { length: bytes.len(), said: usize::from(header[0]) * 4 });
+        return Err(MalformedRecord::Said { length: bytes.len(), said: usize::from(header[0]) * 4 });
     }
     let record = match header[1] {
-        rtype::MBO => Mbo::of(bytes).map(Record::Mbo),
-        rtype::MBP_0 => Trade::of(bytes).map(Record::Trade),
-        rtype::MBP_1 => Mbp1::of(bytes).map(Record::Mbp1),
-        _ => return rarer(Kind(header[1]), bytes),
+        rtype::MBO => Mbo::of(bytes).map(DbnRecord::Mbo),
+        rtype::MBP_0 => Trade::of(bytes).map(DbnRecord::Trade),
+        rtype::MBP_1 => Mbp1::of(bytes).map(DbnRecord::Mbp1),
+        _ => return rarer(RecordKind(header[1]), bytes),
     };
-    record.ok_or(Malformed::Length { kind: Kind(header[1]), length: bytes.len() })
+    record.ok_or(MalformedRecord::Length { kind: RecordKind(header[1]), length: bytes.len() })
 }
 
-fn rarer(kind: Kind, bytes: &[u8]) -> Result<Record<'_>, Malformed> {
+fn rarer(kind: RecordKind, bytes: &[u8]) -> Result<DbnRecord<'_>, MalformedRecord> {
     let record = match kind.0 {
-        rtype::MBP_10 => Mbp10::of(bytes).map(Record::Mbp10),
+        rtype::MBP_10 => Mbp10::of(bytes).map(DbnRecord::Mbp10),
         rtype::OHLCV_DEPRECATED
         | rtype::OHLCV_1S
         | rtype::OHLCV_1M
         | rtype::OHLCV_1H
         | rtype::OHLCV_1D
-        | rtype::OHLCV_EOD => Ohlcv::of(bytes).map(Record::Ohlcv),
-        rtype::STATUS => Status::of(bytes).map(Record::Status),
-        rtype::INSTRUMENT_DEF => (DefinitionV1::of(bytes).map(Record::DefinitionV1))
-            .or_else(|| DefinitionV2::of(bytes).map(Record::DefinitionV2))
-            .or_else(|| DefinitionV3::of(bytes).map(Record::DefinitionV3)),
-        rtype::IMBALANCE => Imbalance::of(bytes).map(Record::Imbalance),
+        | rtype::OHLCV_EOD => Ohlcv::of(bytes).map(DbnRecord::Ohlcv),
+        rtype::STATUS => Status::of(bytes).map(DbnRecord::Status),
+        rtype::INSTRUMENT_DEF => (DefinitionV1::of(bytes).map(DbnRecord::DefinitionV1))
+            .or_else(|| DefinitionV2::of(bytes).map(DbnRecord::DefinitionV2))
+            .or_else(|| DefinitionV3::of(bytes).map(DbnRecord::DefinitionV3)),
+        rtype::IMBALANCE => Imbalance::of(bytes).map(DbnRecord::Imbalance),
         rtype::ERROR => {
-            (ErrorV1::of(bytes).map(Record::ErrorV1)).or_else(|| Error::of(bytes).map(Record::Error))
+            (ErrorV1::of(bytes).map(DbnRecord::ErrorV1)).or_else(|| Error::of(bytes).map(DbnRecord::Error))
         }
-        rtype::SYMBOL_MAPPING => {
-            (MappingV1::of(bytes).map(Record::MappingV1)).or_else(|| Mapping::of(bytes).map(Record::Mapping))
-        }
-        rtype::SYSTEM => {
-            (SystemV1::of(bytes).map(Record::SystemV1)).or_else(|| System::of(bytes).map(Record::System))
-        }
-        rtype::STATISTICS => (StatisticV1::of(bytes).map(Record::StatisticV1))
-            .or_else(|| Statistic::of(bytes).map(Record::Statistic)),
-        rtype::CMBP_1 | rtype::TCBBO => Cmbp1::of(bytes).map(Record::Cmbp1),
-        rtype::CBBO_1S | rtype::CBBO_1M => Cbbo::of(bytes).map(Record::Cbbo),
-        rtype::BBO_1S | rtype::BBO_1M => Bbo::of(bytes).map(Record::Bbo),
-        _ => return Ok(Record::Unknown(Unknown(bytes))),
+        rtype::SYMBOL_MAPPING => (MappingV1::of(bytes).map(DbnRecord::MappingV1))
+            .or_else(|| Mapping::of(bytes).map(DbnRecord::Mapping)),
+        rtype::SYSTEM => (SystemV1::of(bytes).map(DbnRecord::SystemV1))
+            .or_else(|| System::of(bytes).map(DbnRecord::System)),
+        rtype::STATISTICS => (StatisticV1::of(bytes).map(DbnRecord::StatisticV1))
+            .or_else(|| Statistic::of(bytes).map(DbnRecord::Statistic)),
+        rtype::CMBP_1 | rtype::TCBBO => Cmbp1::of(bytes).map(DbnRecord::Cmbp1),
+        rtype::CBBO_1S | rtype::CBBO_1M => Cbbo::of(bytes).map(DbnRecord::Cbbo),
+        rtype::BBO_1S | rtype::BBO_1M => Bbo::of(bytes).map(DbnRecord::Bbo),
+        _ => return Ok(DbnRecord::Unknown(UnknownRecord(bytes))),
     };
-    record.ok_or(Malformed::Length { kind, length: bytes.len() })
+    record.ok_or(MalformedRecord::Length { kind, length: bytes.len() })
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::books::{Books, Settings};
+use super::books::{DbnBooks, DbnSettings};
 use super::field::{Flags, Letter};
-use super::record::{self, Header, Kind, Record};
-use super::symbols::Symbols;
+use super::record::{self, DbnRecord, Header, RecordKind};
+use super::symbols::DbnSymbols;
 
 /// The first and last value of a quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,10 +23,10 @@ impl<T: Copy> Range<T> {
     }
 }
 
-/// A summary that adds up records. Memory: that of [the books](Books), and one entry for each publisher.
+/// A summary that adds up records. Memory: that of [the books](DbnBooks), and one entry for each publisher.
 #[derive(Debug)]
-pub struct Summary {
-    books: Books,
+pub struct DbnSummary {
+    books: DbnBooks,
     records: u64,
     by_kind: [u64; 256],
     by_words: [u64; 256],
@@ -50,12 +50,12 @@ struct Common {
     sequence: Option<u32>,
 }
 
-impl Summary {
+impl DbnSummary {
     /// Creates an empty summary; `symbols` are those of the file's metadata.
     #[must_use]
-    pub fn new(settings: Settings, symbols: Symbols) -> Self {
+    pub fn new(settings: DbnSettings, symbols: DbnSymbols) -> Self {
         Self {
-            books: Books::new(settings, symbols),
+            books: DbnBooks::new(settings, symbols),
             records: 0,
             by_kind: [0; 256],
             by_words: [0; 256],
@@ -110,8 +110,8 @@ impl Summary {
     }
 
     /// Returns the number of records by kind.
-    pub fn by_kind(&self) -> impl Iterator<Item = (Kind, u64)> + '_ {
-        counted(&self.by_kind).map(|(kind, count)| (Kind(kind), count))
+    pub fn by_kind(&self) -> impl Iterator<Item = (RecordKind, u64)> + '_ {
+        counted(&self.by_kind).map(|(kind, count)| (RecordKind(kind), count))
     }
 
     /// Returns the number of records by their length in bytes.
@@ -166,7 +166,7 @@ impl Summary {
 
     /// Returns the books: names, tops, volumes, counters.
     #[must_use]
-    pub const fn books(&self) -> &Books {
+    pub const fn books(&self) -> &DbnBooks {
         &self.books
     }
 }
@@ -176,7 +176,7 @@ fn counted(counts: &[u64; 256]) -> impl Iterator<Item = (u8, u64)> + '_ {
 }
 
 impl Common {
-    fn of(record: &Record<'_>) -> Option<Self> {
+    fn of(record: &DbnRecord<'_>) -> Option<Self> {
         macro_rules! full {
             ($it:ident) => {
                 Self {
@@ -189,11 +189,11 @@ impl Common {
             };
         }
         Some(match record {
-            Record::Mbo(it) => full!(it),
-            Record::Trade(it) => full!(it),
-            Record::Mbp1(it) => full!(it),
-            Record::Mbp10(it) => full!(it),
-            Record::Cmbp1(it) => Self {
+            DbnRecord::Mbo(it) => full!(it),
+            DbnRecord::Trade(it) => full!(it),
+            DbnRecord::Mbp1(it) => full!(it),
+            DbnRecord::Mbp10(it) => full!(it),
+            DbnRecord::Cmbp1(it) => Self {
                 action: Some(it.action()),
                 side: it.side(),
                 flags: it.flags(),

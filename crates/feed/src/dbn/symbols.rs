@@ -13,7 +13,7 @@ const EPOCH_JULIAN: i32 = 2_440_588;
 
 /// Symbols by instrument and day.
 #[derive(Clone, Debug, Default)]
-pub struct Symbols {
+pub struct DbnSymbols {
     names: Vec<Box<str>>,
     /// Sorted by instrument, the latest day first.
     spans: Vec<Span>,
@@ -35,7 +35,7 @@ pub(super) struct Named<'a> {
     pub(super) until: u64,
 }
 
-impl Symbols {
+impl DbnSymbols {
     /// Reads the symbols of a file's metadata. Skips mappings whose instrument is not a number.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {

@@ -19,7 +19,7 @@ pub const fn head() -> MapHead<'static> {
 
 /// The common data of an instrument's orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct OrdersSummary {
     /// Number of the currency in ISO 4217, such as 840 for dollars of the United States.
     pub currency: u16,
     /// Decimals of the prices, 0 to 7.
@@ -30,7 +30,7 @@ pub struct Summary {
     pub reason: Reason,
 }
 
-impl Summary {
+impl OrdersSummary {
     /// Writes the summary: CURRENCY, TRD_UNITS, HALT_REASN, TRD_STATUS.
     ///
     /// # Errors
@@ -116,8 +116,12 @@ mod tests {
             attribution: Attribution::new("GSCO"),
         };
         let change = |action, at_ns| OrderChange { action, order, at_ns };
-        let summary =
-            Summary { currency: 840, decimals: 4, status: TradingStatus::NORMAL, reason: Reason::default() };
+        let summary = OrdersSummary {
+            currency: 840,
+            decimals: 4,
+            status: TradingStatus::NORMAL,
+            reason: Reason::default(),
+        };
         let mut out = [0; 256];
         let mut map = MapEncoder::with_summary(&mut out, &head(), |room| {
             let mut fields = FieldListEncoder::new(room)?;

@@ -9,14 +9,14 @@ use crate::digits::Digits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// A trade was broken.
-    Broken(Broken),
+    Broken(BrokenTrade),
     /// The state of an auction before it takes place.
     Auction(Auction),
 }
 
 /// A trade that was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenTrade {
     /// The trade's number at its exchange.
     pub id: u64,
     /// Its price and size; `None` if neither the message nor a remembered trade contains them.

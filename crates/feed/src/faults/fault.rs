@@ -46,7 +46,7 @@ impl FromStr for Chance {
 
 /// The part of a datagram whose bytes are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum DatagramPart {
     /// Any.
     Any,
     /// Those of the packet's header.
@@ -57,7 +57,7 @@ pub enum Part {
 
 /// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FaultKind {
     /// The exchange numbers from 1 again with message `at`, in the same session.
     Reset {
         /// The first message of the new numbering, in the old one.
@@ -96,7 +96,7 @@ pub enum Kind {
         /// The number of bytes.
         bytes: u32,
         /// The part of the datagram.
-        part: Part,
+        part: DatagramPart,
     },
     /// The end of a datagram is cut off.
     Truncate {
@@ -117,7 +117,7 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl FaultKind {
     /// Returns the position of the fault in the order in which faults act on a datagram.
     pub(super) const fn rank(self) -> u8 {
         match self {
@@ -143,7 +143,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The kind of fault.
-    pub kind: Kind,
+    pub kind: FaultKind,
     /// The line; `None` for all.
     pub line: Option<Line>,
 }
@@ -196,36 +196,43 @@ fn read(text: &str) -> Result<Fault, String> {
         _ => Err(format!("'{value}' is no message's number; write {sample}")),
     };
     let kind = match name {
-        "loss" => Kind::Loss { chance: chance()?, burst: options.count("burst", 1, 1..=MOST_DATAGRAMS)? },
-        "duplicate" => {
-            Kind::Duplicate { chance: chance()?, after: options.count("after", 0, 0..=MOST_DATAGRAMS)? }
+        "loss" => {
+            FaultKind::Loss { chance: chance()?, burst: options.count("burst", 1, 1..=MOST_DATAGRAMS)? }
         }
-        "reorder" => Kind::Reorder { chance: chance()?, by: options.count("by", 1, 1..=MOST_DATAGRAMS)? },
+        "duplicate" => {
+            FaultKind::Duplicate { chance: chance()?, after: options.count("after", 0, 0..=MOST_DATAGRAMS)? }
+        }
+        "reorder" => {
+            FaultKind::Reorder { chance: chance()?, by: options.count("by", 1, 1..=MOST_DATAGRAMS)? }
+        }
         "delay" => match span_ns(value) {
-            Some(by_ns) if by_ns <= LONGEST_DELAY_NS => Kind::Delay { by_ns },
+            Some(by_ns) if by_ns <= LONGEST_DELAY_NS => FaultKind::Delay { by_ns },
             _ => return Err(format!("'{value}' is no delay of at most 10s; write 20ms, 200us or 500ns")),
         },
-        "corrupt" => Kind::Corrupt {
+        "corrupt" => FaultKind::Corrupt {
             chance: chance()?,
             bytes: options.count("bytes", 1, 1..=MOST_BYTES)?,
             part: match options.take("in") {
-                None | Some("any") => Part::Any,
-                Some("header") => Part::Header,
-                Some("payload") => Part::Payload,
+                None | Some("any") => DatagramPart::Any,
+                Some("header") => DatagramPart::Header,
+                Some("payload") => DatagramPart::Payload,
                 Some(other) => {
                     return Err(format!("'{other}' is no part of a packet; there are header, payload, any"));
                 }
             },
         },
-        "truncate" => Kind::Truncate { chance: chance()? },
+        "truncate" => FaultKind::Truncate { chance: chance()? },
         "silence" => {
             let from = message()?;
             let messages = options.count("messages", u32::MAX, 1..=u32::MAX)?;
             let dead = messages == u32::MAX;
-            Kind::Silence { from, to: if dead { u64::MAX } else { from.saturating_add(messages.into()) } }
+            FaultKind::Silence {
+                from,
+                to: if dead { u64::MAX } else { from.saturating_add(messages.into()) },
+            }
         }
-        "reset" => Kind::Reset { at: message()? },
-        _ => Kind::Roll { at: message()? },
+        "reset" => FaultKind::Reset { at: message()? },
+        _ => FaultKind::Roll { at: message()? },
     };
     let line = options.line()?;
     if kind.is_of_the_exchange() && line.is_some() {
@@ -285,23 +292,25 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |chance: Chance| chance.0 as f64 / Chance::ALWAYS.0 as f64 * 100.0;
         match self.kind {
-            Kind::Loss { chance, burst } => write!(f, "loss={:.4}%,burst={burst}", percent(chance)),
-            Kind::Duplicate { chance, after } => write!(f, "duplicate={:.4}%,after={after}", percent(chance)),
-            Kind::Reorder { chance, by } => write!(f, "reorder={:.4}%,by={by}", percent(chance)),
-            Kind::Delay { by_ns } => write!(f, "delay={by_ns}ns"),
-            Kind::Corrupt { chance, bytes, part } => {
+            FaultKind::Loss { chance, burst } => write!(f, "loss={:.4}%,burst={burst}", percent(chance)),
+            FaultKind::Duplicate { chance, after } => {
+                write!(f, "duplicate={:.4}%,after={after}", percent(chance))
+            }
+            FaultKind::Reorder { chance, by } => write!(f, "reorder={:.4}%,by={by}", percent(chance)),
+            FaultKind::Delay { by_ns } => write!(f, "delay={by_ns}ns"),
+            FaultKind::Corrupt { chance, bytes, part } => {
                 let part = match part {
-                    Part::Any => "any",
-                    Part::Header => "header",
-                    Part::Payload => "payload",
+                    DatagramPart::Any => "any",
+                    DatagramPart::Header => "header",
+                    DatagramPart::Payload => "payload",
                 };
                 write!(f, "corrupt={:.4}%,bytes={bytes},in={part}", percent(chance))
             }
-            Kind::Truncate { chance } => write!(f, "truncate={:.4}%", percent(chance)),
-            Kind::Silence { from, to: u64::MAX } => write!(f, "silence={from}"),
-            Kind::Silence { from, to } => write!(f, "silence={from},messages={}", to - from),
-            Kind::Reset { at } => write!(f, "reset={at}"),
-            Kind::Roll { at } => write!(f, "roll={at}"),
+            FaultKind::Truncate { chance } => write!(f, "truncate={:.4}%", percent(chance)),
+            FaultKind::Silence { from, to: u64::MAX } => write!(f, "silence={from}"),
+            FaultKind::Silence { from, to } => write!(f, "silence={from},messages={}", to - from),
+            FaultKind::Reset { at } => write!(f, "reset={at}"),
+            FaultKind::Roll { at } => write!(f, "roll={at}"),
         }?;
         match self.line {
             Some(line) => write!(f, ",line={}", line.letter()),
@@ -334,7 +343,7 @@ mod tests {
         }
         let short: Fault = " loss=0.01 , line=B ".parse().unwrap();
         assert_eq!(short.to_string(), "loss=1.0000%,burst=1,line=B");
-        assert_eq!("delay=20ms".parse::<Fault>().unwrap().kind, Kind::Delay { by_ns: 20_000_000 });
+        assert_eq!("delay=20ms".parse::<Fault>().unwrap().kind, FaultKind::Delay { by_ns: 20_000_000 });
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use tapeline_nanos::Nanos;
 
 use super::numbering::Numbering;
-use super::{Did, Entry, Kind, Numbers, Outlet, Part, Script};
+use super::{DatagramPart, Did, Entry, FaultKind, Numbers, Outlet, Script};
 use crate::line::Line;
 use crate::moldudp64::HEADER_BYTES;
 use crate::simulate::random::Random;
@@ -42,7 +42,7 @@ pub struct FaultyLine {
 /// A fault, with the number of datagrams that its present burst still loses.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
-    kind: Kind,
+    kind: FaultKind,
     burst_left: u32,
 }
 
@@ -53,7 +53,7 @@ impl FaultyLine {
         let here = script.faults().iter().filter(|fault| fault.line.is_none_or(|only| only == line));
         let mut rules: Vec<Rule> = here.map(|fault| Rule { kind: fault.kind, burst_left: 0 }).collect();
         rules.sort_by_key(|rule| rule.kind.rank());
-        let delay_ns = |rule: &Rule| if let Kind::Delay { by_ns } = rule.kind { by_ns } else { 0 };
+        let delay_ns = |rule: &Rule| if let FaultKind::Delay { by_ns } = rule.kind { by_ns } else { 0 };
         Self {
             line,
             seed,
@@ -133,11 +133,13 @@ impl FaultyLine {
             let mut random = Random::seeded(fate.word());
             let word = random.word() as u32;
             match rule.kind {
-                Kind::Silence { from, to } if source.is_some_and(|source| is_within(source, from, to)) => {
+                FaultKind::Silence { from, to }
+                    if source.is_some_and(|source| is_within(source, from, to)) =>
+                {
                     note(Did::Silenced);
                     lost = true;
                 }
-                Kind::Loss { chance, burst } => {
+                FaultKind::Loss { chance, burst } => {
                     if rule.burst_left == 0 && chance.hits(word) {
                         rule.burst_left = burst;
                     }
@@ -151,25 +153,25 @@ impl FaultyLine {
                 }
                 // A lost datagram has no other fault.
                 _ if lost => {}
-                Kind::Duplicate { chance, after } if chance.hits(word) => {
+                FaultKind::Duplicate { chance, after } if chance.hits(word) => {
                     note(Did::Duplicated { after });
                     self.held_back += 1;
                     let at = (datagram + u64::from(after), self.held_back);
                     self.overtaken.insert(at, bytes.as_slice().into());
                 }
-                Kind::Corrupt { chance, bytes: count, part } if chance.hits(word) => {
+                FaultKind::Corrupt { chance, bytes: count, part } if chance.hits(word) => {
                     let changed = corrupt(bytes, count, part, &mut random);
                     if !changed.is_empty() {
                         note(Did::Corrupted { bytes: changed });
                     }
                 }
-                Kind::Truncate { chance } if chance.hits(word) => {
+                FaultKind::Truncate { chance } if chance.hits(word) => {
                     // The length of a datagram fits in 32 bits.
                     let length = random.below(bytes.len() as u32) as usize;
                     bytes.truncate(length);
                     note(Did::Truncated { to: length });
                 }
-                Kind::Reorder { chance, by } if chance.hits(word) => {
+                FaultKind::Reorder { chance, by } if chance.hits(word) => {
                     note(Did::Reordered { by });
                     overtaken_by = overtaken_by.max(by);
                 }
@@ -226,12 +228,12 @@ fn is_within(numbers: Numbers, from: u64, to: u64) -> bool {
 }
 
 /// Changes `count` random bytes of a part, and returns their offsets and masks; fewer if one is drawn twice, none if the part is empty.
-fn corrupt(bytes: &mut [u8], count: u32, part: Part, random: &mut Random) -> Vec<(usize, u8)> {
+fn corrupt(bytes: &mut [u8], count: u32, part: DatagramPart, random: &mut Random) -> Vec<(usize, u8)> {
     let header = HEADER_BYTES.min(bytes.len());
     let range = match part {
-        Part::Any => 0..bytes.len(),
-        Part::Header => 0..header,
-        Part::Payload => header..bytes.len(),
+        DatagramPart::Any => 0..bytes.len(),
+        DatagramPart::Header => 0..header,
+        DatagramPart::Payload => header..bytes.len(),
     };
     let mut changed = BTreeMap::new();
     for _ in 0..if range.is_empty() { 0 } else { count } {

@@ -31,7 +31,7 @@
 //! ```
 //! use tapeline_feed::faults::{Entry, FaultyLine, Outlet, Script};
 //! use tapeline_feed::line::Line;
-//! use tapeline_feed::moldudp64::{Session, heartbeat};
+//! use tapeline_feed::moldudp64::{MoldSession, heartbeat};
 //! use tapeline_nanos::Nanos;
 //!
 //! #[derive(Default)]
@@ -50,7 +50,7 @@
 //! let mut line = FaultyLine::new(&script, 7, Line::A);
 //! let mut count = Count::default();
 //! for next in 1..=1_000 {
-//!     line.datagram(&heartbeat(Session::new("DEMO"), next), Nanos(0), &mut count);
+//!     line.datagram(&heartbeat(MoldSession::new("DEMO"), next), Nanos(0), &mut count);
 //! }
 //! assert!((900..1_000).contains(&count.left) && count.noted > 100);
 //! # Ok::<(), tapeline_feed::faults::NotAScript>(())
@@ -62,7 +62,7 @@ mod ledger;
 mod numbering;
 mod script;
 
-pub use fault::{Chance, Fault, Kind, NotAFault, Part};
+pub use fault::{Chance, DatagramPart, Fault, FaultKind, NotAFault};
 pub use faulty_line::FaultyLine;
 pub use ledger::{Did, Entry, Numbers};
 pub use script::{NotAScript, Problem, Script};

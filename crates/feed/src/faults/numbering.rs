@@ -1,7 +1,7 @@
 //! Sequence resets and session rolls of an exchange.
 
 use super::ledger::packet;
-use super::{Kind, Numbers, Script};
+use super::{FaultKind, Numbers, Script};
 use crate::framing::{self, Session};
 use crate::moldudp64::{self, HEADER_BYTES, end_of_session};
 
@@ -42,8 +42,8 @@ impl Numbering {
             .faults()
             .iter()
             .filter_map(|fault| match fault.kind {
-                Kind::Reset { at } => Some((at, false)),
-                Kind::Roll { at } => Some((at, true)),
+                FaultKind::Reset { at } => Some((at, false)),
+                FaultKind::Roll { at } => Some((at, true)),
                 _ => None,
             })
             .collect();
@@ -56,7 +56,7 @@ impl Numbering {
     pub(super) fn turn(&mut self, datagram: &[u8]) -> Option<Turn> {
         let &(at, rolls) = self.turns.last()?;
         let packet = packet(datagram)?;
-        let framing::Kind::Data { first, .. } = packet.kind else { return None };
+        let framing::DatagramKind::Data { first, .. } = packet.kind else { return None };
         if first < at {
             return None;
         }
@@ -109,23 +109,23 @@ fn stream_offset(segment: &[u8]) -> u64 {
 }
 
 /// Returns the session's name with `number` at its end; the first session keeps its name.
-fn numbered(moldudp64::Session(mut name): moldudp64::Session, number: u32) -> moldudp64::Session {
+fn numbered(moldudp64::MoldSession(mut name): moldudp64::MoldSession, number: u32) -> moldudp64::MoldSession {
     if number > 0 {
         name[8] = b'0' + (number / 10 % 10) as u8;
         name[9] = b'0' + (number % 10) as u8;
     }
-    moldudp64::Session(name)
+    moldudp64::MoldSession(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::iex::tp::{self, Protocol, SegmentBuilder};
-    use crate::moldudp64::{PacketBuilder, Session, heartbeat};
+    use crate::iex::tp::{self, MessageProtocol, SegmentBuilder};
+    use crate::moldudp64::{MoldSession, PacketBuilder, heartbeat};
 
     fn packet(first: u64, count: u64) -> Vec<u8> {
         let mut bytes = vec![0; 100];
-        let mut packet = PacketBuilder::new(&mut bytes, Session::new("DAY"), first).unwrap();
+        let mut packet = PacketBuilder::new(&mut bytes, MoldSession::new("DAY"), first).unwrap();
         for _ in 0..count {
             packet.push(b"x").unwrap();
         }
@@ -146,16 +146,16 @@ mod tests {
         let named = |name: &str, sequence| (name.to_owned(), sequence);
         assert!(numbering.turn(&packet(8, 3)).is_none());
         assert_eq!(numbers(&numbering, packet(8, 3)), named("DAY", 8));
-        assert!(numbering.turn(&heartbeat(Session::new("DAY"), 11)).is_none());
+        assert!(numbering.turn(&heartbeat(MoldSession::new("DAY"), 11)).is_none());
         let turn = numbering.turn(&packet(11, 3)).unwrap();
         assert!(turn.from == 11 && turn.end.is_none());
         assert_eq!(numbers(&numbering, packet(11, 3)), named("DAY", 1));
         // An overtaken packet, and a heartbeat before and after it.
         assert_eq!(numbers(&numbering, packet(8, 3)), named("DAY", 8));
-        assert_eq!(numbers(&numbering, heartbeat(Session::new("DAY"), 11).to_vec()), named("DAY", 11));
-        assert_eq!(numbers(&numbering, heartbeat(Session::new("DAY"), 14).to_vec()), named("DAY", 4));
+        assert_eq!(numbers(&numbering, heartbeat(MoldSession::new("DAY"), 11).to_vec()), named("DAY", 11));
+        assert_eq!(numbers(&numbering, heartbeat(MoldSession::new("DAY"), 14).to_vec()), named("DAY", 4));
         let turn = numbering.turn(&packet(20, 1)).unwrap();
-        assert_eq!(turn.end, Some(end_of_session(Session::new("DAY"), 10)));
+        assert_eq!(turn.end, Some(end_of_session(MoldSession::new("DAY"), 10)));
         assert!(numbering.turn(&packet(20, 1)).is_none());
         assert_eq!(numbers(&numbering, packet(20, 1)), named("DAY     01", 1));
         assert_eq!(numbers(&numbering, packet(14, 3)), named("DAY", 4));
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn segments_of_iex_begin_again_at_the_start_of_their_stream() {
-        let session = tp::Session { protocol: Protocol::DEEP_1_0, channel: 1, number: 7 };
+        let session = tp::IexSession { protocol: MessageProtocol::DEEP_1_0, channel: 1, number: 7 };
         let segment = |first, offset| {
             let mut bytes = vec![0; 100];
             let mut segment = SegmentBuilder::new(&mut bytes, session, first, offset).unwrap();

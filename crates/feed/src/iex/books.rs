@@ -4,8 +4,8 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
-use super::ladder::{Ladder, Set};
-use super::{LastTrade, Level, Listing, Message, Price, PriceLevel, Volume};
+use super::ladder::{IexLadder, Set};
+use super::{IexLastTrade, IexLevel, IexMessage, IexPrice, IexVolume, Listing, PriceLevel};
 use crate::itch::{Side, Symbol};
 
 /// The limits of the books.
@@ -13,7 +13,7 @@ use crate::itch::{Side, Symbol};
 /// Memory: under 800 bytes for each symbol; 1 KiB for each side with more than four levels, which holds those near the best; 16 bytes (up to 32
 /// while they grow) for each of the others. So at most 67 KiB for a symbol with 1,024 levels a side; a busy symbol has a hundred on a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct IexSettings {
     /// Maximum number of symbols. Messages about further symbols are counted and ignored.
     pub max_symbols: usize,
     /// Maximum number of price levels of one side of one symbol. At the limit a better level replaces the worst one, and a worse level is ignored;
@@ -21,7 +21,7 @@ pub struct Settings {
     pub max_levels: usize,
 }
 
-impl Default for Settings {
+impl Default for IexSettings {
     /// 16,384 symbols, twice those listed on a busy day, and 1,024 levels a side.
     fn default() -> Self {
         Self { max_symbols: 16_384, max_levels: 1_024 }
@@ -30,20 +30,20 @@ impl Default for Settings {
 
 /// The number of a symbol: dense, from 0, in the order of appearance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Instrument(pub u32);
+pub struct IexInstrument(pub u32);
 
 /// The best price of a side and the shares at that price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Quote {
+pub struct IexQuote {
     /// Price; 0 without a quote.
-    pub price: Price,
+    pub price: IexPrice,
     /// Shares; 0 without a quote.
     pub size: u32,
 }
 
-impl Quote {
+impl IexQuote {
     /// No quote.
-    pub const NONE: Self = Self { price: Price(0), size: 0 };
+    pub const NONE: Self = Self { price: IexPrice(0), size: 0 };
 
     /// Returns `true` if there is a quote.
     #[inline]
@@ -54,26 +54,26 @@ impl Quote {
 
     /// Creates a quote as TOPS sends it: zero shares are no quote, at any price.
     #[inline]
-    const fn new(price: Price, size: u32) -> Self {
+    const fn new(price: IexPrice, size: u32) -> Self {
         if size == 0 { Self::NONE } else { Self { price, size } }
     }
 }
 
 /// The best quote of both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Top {
+pub struct IexTop {
     /// Highest bid.
-    pub bid: Quote,
+    pub bid: IexQuote,
     /// Lowest ask.
-    pub ask: Quote,
+    pub ask: IexQuote,
 }
 
 /// The changes by a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Change {
+pub struct IexChange {
     /// The book; `None` for a message without a symbol, or with one beyond the limit.
-    pub instrument: Option<Instrument>,
+    pub instrument: Option<IexInstrument>,
     /// `true` if the symbol is new.
     pub new: bool,
     /// `true` if the best bid's price changed, or a best bid appeared or disappeared.
@@ -86,7 +86,7 @@ pub struct Change {
     pub ask_size: bool,
     /// `true` if the trading status, its reason or the operational halt changed.
     pub status: bool,
-    /// `true` if there was a trade: [`Volume::last`].
+    /// `true` if there was a trade: [`IexVolume::last`].
     pub trade: bool,
     /// `true` if a trade was broken; the volume no longer includes it.
     pub correction: bool,
@@ -94,7 +94,7 @@ pub struct Change {
     pub auction: bool,
 }
 
-impl Change {
+impl IexChange {
     /// Returns `true` if the best bid or ask changed in any way.
     #[inline]
     #[must_use]
@@ -112,12 +112,12 @@ impl Change {
 
 /// The counters of messages that could not be applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct IexCounters {
     /// Updates to zero shares of a price that had none.
     pub no_level: u64,
-    /// Levels that were ignored or replaced: [`Settings::max_levels`].
+    /// Levels that were ignored or replaced: [`IexSettings::max_levels`].
     pub full_side: u64,
-    /// Messages about a symbol beyond [`Settings::max_symbols`].
+    /// Messages about a symbol beyond [`IexSettings::max_symbols`].
     pub refused: u64,
     /// Messages whose symbol is blank.
     pub unnamed: u64,
@@ -125,38 +125,38 @@ pub struct Counters {
 
 /// All books of a feed.
 #[derive(Debug)]
-pub struct Books {
-    settings: Settings,
+pub struct IexBooks {
+    settings: IexSettings,
     /// Symbols come from outside, so the hash has a new seed in each process.
     index: HashMap<u64, u32, RandomState>,
-    books: Vec<Book>,
+    books: Vec<IexBook>,
     listings: Vec<Listing>,
-    counters: Counters,
+    counters: IexCounters,
 }
 
 /// The book of one symbol.
 #[derive(Clone, Debug)]
-pub struct Book {
-    bids: Ladder,
-    asks: Ladder,
-    top: Top,
+pub struct IexBook {
+    bids: IexLadder,
+    asks: IexLadder,
+    top: IexTop,
     symbol: Symbol,
     quoted_ts_ns: Option<u64>,
     /// Levels have changed, and the event is not complete yet.
     unsettled: bool,
-    volume: Volume,
+    volume: IexVolume,
 }
 
-impl Books {
+impl IexBooks {
     /// Creates empty books.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: IexSettings) -> Self {
         Self {
             settings,
             index: HashMap::default(),
             books: Vec::new(),
             listings: Vec::new(),
-            counters: Counters::default(),
+            counters: IexCounters::default(),
         }
     }
 
@@ -165,37 +165,39 @@ impl Books {
     /// Costs one lookup in the table of symbols and a search near the best level (`benches/iex.rs`). Allocates only if a side becomes deeper than
     /// ever before, or a symbol is new.
     #[inline]
-    pub fn apply(&mut self, message: &Message<'_>) -> Change {
+    pub fn apply(&mut self, message: &IexMessage<'_>) -> IexChange {
         match message {
-            Message::PriceLevel(m) => self.level(m),
-            Message::QuoteUpdate(m) => {
-                let top =
-                    Top { bid: Quote::new(m.bid(), m.bid_size()), ask: Quote::new(m.ask(), m.ask_size()) };
-                let Some((at, mut change)) = self.open(m.symbol()) else { return Change::default() };
+            IexMessage::PriceLevel(m) => self.level(m),
+            IexMessage::QuoteUpdate(m) => {
+                let top = IexTop {
+                    bid: IexQuote::new(m.bid(), m.bid_size()),
+                    ask: IexQuote::new(m.ask(), m.ask_size()),
+                };
+                let Some((at, mut change)) = self.open(m.symbol()) else { return IexChange::default() };
                 let listing = &mut self.listings[at];
                 (listing.quote_flags, listing.quote_ts_ns) = (m.flags(), m.ts_ns());
                 self.books[at].publish(top, m.ts_ns(), &mut change);
                 change
             }
-            Message::TradeReport(m) => {
-                let trade = LastTrade {
+            IexMessage::TradeReport(m) => {
+                let trade = IexLastTrade {
                     price: m.price(),
                     size: m.size(),
                     flags: m.flags(),
                     ts_ns: m.ts_ns(),
                     trade: m.trade(),
                 };
-                let Some((at, change)) = self.open(m.symbol()) else { return Change::default() };
+                let Some((at, change)) = self.open(m.symbol()) else { return IexChange::default() };
                 self.books[at].volume.add(trade);
-                Change { trade: true, ..change }
+                IexChange { trade: true, ..change }
             }
             rare => self.rare(rare),
         }
     }
 
     #[inline]
-    fn level(&mut self, m: &PriceLevel<'_>) -> Change {
-        let Some((at, mut change)) = self.open(m.symbol()) else { return Change::default() };
+    fn level(&mut self, m: &PriceLevel<'_>) -> IexChange {
+        let Some((at, mut change)) = self.open(m.symbol()) else { return IexChange::default() };
         let book = &mut self.books[at];
         let side = match m.side() {
             Side::Bid => &mut book.bids,
@@ -208,18 +210,18 @@ impl Books {
         }
         book.unsettled = !m.completes_event();
         if m.completes_event() {
-            let top = Top { bid: book.bids.best(), ask: book.asks.best() };
+            let top = IexTop { bid: book.bids.best(), ask: book.asks.best() };
             book.publish(top, m.ts_ns(), &mut change);
         }
         change
     }
 
-    fn rare(&mut self, message: &Message<'_>) -> Change {
+    fn rare(&mut self, message: &IexMessage<'_>) -> IexChange {
         let Some((at, mut change)) = message.symbol().and_then(|symbol| self.open(symbol)) else {
-            return Change::default();
+            return IexChange::default();
         };
-        if let Message::TradeBreak(m) = message {
-            let broken = LastTrade {
+        if let IexMessage::TradeBreak(m) = message {
+            let broken = IexLastTrade {
                 price: m.price(),
                 size: m.size(),
                 flags: m.flags(),
@@ -230,20 +232,20 @@ impl Books {
             change.correction = true;
         } else {
             change.status = self.listings[at].apply(message);
-            change.auction = matches!(message, Message::AuctionInformation(_));
+            change.auction = matches!(message, IexMessage::AuctionInformation(_));
         }
         change
     }
 
     /// Returns the index of a symbol's book, created if necessary, and an empty change.
     #[inline]
-    fn open(&mut self, symbol: Symbol) -> Option<(usize, Change)> {
+    fn open(&mut self, symbol: Symbol) -> Option<(usize, IexChange)> {
         let key = u64::from_le_bytes(symbol.0);
         let (at, new) = match self.index.get(&key) {
             Some(at) => (*at, false),
             None => (self.list(symbol)?, true),
         };
-        Some((at as usize, Change { instrument: Some(Instrument(at)), new, ..Change::default() }))
+        Some((at as usize, IexChange { instrument: Some(IexInstrument(at)), new, ..IexChange::default() }))
     }
 
     #[cold]
@@ -261,39 +263,39 @@ impl Books {
         if let Entry::Vacant(place) = self.index.entry(u64::from_le_bytes(symbol.0)) {
             place.insert(at);
         }
-        self.books.push(Book::new(symbol));
+        self.books.push(IexBook::new(symbol));
         self.listings.push(Listing::default());
         Some(at)
     }
 
     /// Returns the number of a symbol.
     #[must_use]
-    pub fn find(&self, symbol: Symbol) -> Option<Instrument> {
-        self.index.get(&u64::from_le_bytes(symbol.0)).map(|at| Instrument(*at))
+    pub fn find(&self, symbol: Symbol) -> Option<IexInstrument> {
+        self.index.get(&u64::from_le_bytes(symbol.0)).map(|at| IexInstrument(*at))
     }
 
     /// Returns the book of an instrument.
     #[must_use]
-    pub fn book(&self, instrument: Instrument) -> Option<&Book> {
+    pub fn book(&self, instrument: IexInstrument) -> Option<&IexBook> {
         self.books.get(instrument.0 as usize)
     }
 
     /// Returns the data of an instrument that is not in its book.
     #[must_use]
-    pub fn listing(&self, instrument: Instrument) -> Option<&Listing> {
+    pub fn listing(&self, instrument: IexInstrument) -> Option<&Listing> {
         self.listings.get(instrument.0 as usize)
     }
 
     /// Returns every instrument with messages, in the order of appearance.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Instrument, &Book, &Listing)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (IexInstrument, &IexBook, &Listing)> {
         let both = self.books.iter().zip(&self.listings).enumerate();
         // Lossless: there are fewer than 2³².
-        both.map(|(at, (book, listing))| (Instrument(at as u32), book, listing))
+        both.map(|(at, (book, listing))| (IexInstrument(at as u32), book, listing))
     }
 
     /// Returns the counters.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &IexCounters {
         &self.counters
     }
 
@@ -305,16 +307,16 @@ impl Books {
     }
 }
 
-impl Book {
+impl IexBook {
     const fn new(symbol: Symbol) -> Self {
         Self {
-            bids: Ladder::new(Side::Bid),
-            asks: Ladder::new(Side::Ask),
-            top: Top { bid: Quote::NONE, ask: Quote::NONE },
+            bids: IexLadder::new(Side::Bid),
+            asks: IexLadder::new(Side::Ask),
+            top: IexTop { bid: IexQuote::NONE, ask: IexQuote::NONE },
             symbol,
             quoted_ts_ns: None,
             unsettled: false,
-            volume: Volume {
+            volume: IexVolume {
                 shares: 0,
                 trades: 0,
                 notional: 0,
@@ -329,7 +331,7 @@ impl Book {
 
     /// Sets the best of both sides, and records the differences.
     #[inline]
-    fn publish(&mut self, top: Top, ts_ns: u64, change: &mut Change) {
+    fn publish(&mut self, top: IexTop, ts_ns: u64, change: &mut IexChange) {
         let before = self.top;
         change.bid = before.bid.price != top.bid.price || before.bid.is_some() != top.bid.is_some();
         change.bid_size = before.bid.size != top.bid.size;
@@ -357,12 +359,12 @@ impl Book {
     /// Returns the best quote of both sides at the end of the last complete event; as last sent, in TOPS.
     #[inline]
     #[must_use]
-    pub const fn top(&self) -> Top {
+    pub const fn top(&self) -> IexTop {
         self.top
     }
 
     /// Returns the levels of a side, best first; `take(n)` gives the best `n`. Within an event they are ahead of [`top`](Self::top).
-    pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = Level> + '_ {
+    pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = IexLevel> + '_ {
         match side {
             Side::Bid => &self.bids,
             Side::Ask => &self.asks,
@@ -384,7 +386,7 @@ impl Book {
 
     /// Returns the traded volume.
     #[must_use]
-    pub const fn volume(&self) -> &Volume {
+    pub const fn volume(&self) -> &IexVolume {
         &self.volume
     }
 }
@@ -396,7 +398,7 @@ mod tests {
     #[test]
     fn a_symbol_takes_what_is_stated() {
         // The table of symbols: 16 bytes for each entry, at most twice as many entries as symbols, and one control byte for each.
-        let each = size_of::<Book>() + size_of::<Listing>() + 2 * 17;
+        let each = size_of::<IexBook>() + size_of::<Listing>() + 2 * 17;
         assert!(each < 800, "{each}");
     }
 }

@@ -1,7 +1,7 @@
 //! The data of a security other than its quotes and trades.
 
-use super::{AuctionInformation, Message, Price};
-use crate::itch::{Code, Text};
+use super::{AuctionInformation, IexMessage, IexPrice};
+use crate::itch::{Code, ItchText};
 
 /// The data in the last messages about a security; a code is 0 before its first message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Listing {
     /// Trading status: `H` halted, `O` accepts orders, `P` paused, `T` trades. Independent of an operational halt.
     pub trading: Code,
     /// The reason of the trading status.
-    pub reason: Text<4>,
+    pub reason: ItchText<4>,
     /// `O` if IEX alone has halted the security, `N` if not.
     pub operational: Code,
     /// `true` if the short-sale price test is in effect.
@@ -27,11 +27,11 @@ pub struct Listing {
     /// Send time of that update, ns since 1970 in UTC; 0 before the first.
     pub quote_ts_ns: u64,
     /// Official opening price.
-    pub official_open: Option<Price>,
+    pub official_open: Option<IexPrice>,
     /// Official closing price.
-    pub official_close: Option<Price>,
+    pub official_close: Option<IexPrice>,
     /// The last auction information.
-    pub auction: Option<Auction>,
+    pub auction: Option<IexAuction>,
 }
 
 /// A security's directory entry.
@@ -42,14 +42,14 @@ pub struct Directory {
     /// Shares in a round lot.
     pub round_lot: u32,
     /// Previous official close, adjusted.
-    pub previous_close: Price,
+    pub previous_close: IexPrice,
     /// Tier of limit up, limit down: 0 not applicable, 1 or 2.
     pub luld_tier: u8,
 }
 
 /// The state of an auction before it takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Auction {
+pub struct IexAuction {
     /// `O` opening, `C` closing, `I` new issue, `H` after a halt, `V` after volatility.
     pub kind: Code,
     /// Shares that would match.
@@ -63,16 +63,16 @@ pub struct Auction {
     /// Time of the auction, seconds since 1970 in UTC.
     pub scheduled_s: u32,
     /// Reference price.
-    pub reference: Price,
+    pub reference: IexPrice,
     /// Price at which the auction would clear.
-    pub indicative: Price,
+    pub indicative: IexPrice,
     /// Price at which the orders for the auction alone would clear.
-    pub book_clearing: Price,
+    pub book_clearing: IexPrice,
     /// Lower and upper collar.
-    pub collars: (Price, Price),
+    pub collars: (IexPrice, IexPrice),
 }
 
-impl Auction {
+impl IexAuction {
     fn of(message: &AuctionInformation<'_>) -> Self {
         Self {
             kind: message.kind(),
@@ -91,15 +91,15 @@ impl Auction {
 
 impl Listing {
     /// Stores the data of a message. Returns `true` if the trading status, its reason or the operational halt changed.
-    pub(super) fn apply(&mut self, message: &Message<'_>) -> bool {
+    pub(super) fn apply(&mut self, message: &IexMessage<'_>) -> bool {
         let before = (self.trading, self.reason, self.operational);
         match message {
-            Message::TradingStatus(m) => (self.trading, self.reason) = (m.status(), m.reason()),
-            Message::OperationalHalt(m) => self.operational = m.status(),
-            Message::ShortSale(m) => {
+            IexMessage::TradingStatus(m) => (self.trading, self.reason) = (m.status(), m.reason()),
+            IexMessage::OperationalHalt(m) => self.operational = m.status(),
+            IexMessage::ShortSale(m) => {
                 (self.short_sale, self.short_sale_detail) = (Some(m.in_effect() != 0), m.detail());
             }
-            Message::SecurityDirectory(m) => {
+            IexMessage::SecurityDirectory(m) => {
                 self.directory = Some(Directory {
                     flags: m.flags(),
                     round_lot: m.round_lot(),
@@ -107,14 +107,14 @@ impl Listing {
                     luld_tier: m.luld_tier(),
                 });
             }
-            Message::OfficialPrice(m) => match m.kind().0 {
+            IexMessage::OfficialPrice(m) => match m.kind().0 {
                 b'Q' => self.official_open = Some(m.price()),
                 b'M' => self.official_close = Some(m.price()),
                 _ => {}
             },
-            Message::AuctionInformation(m) => self.auction = Some(Auction::of(m)),
-            Message::SecurityEvent(m) => self.event = m.event(),
-            Message::RetailLiquidity(m) => self.retail = m.indicator(),
+            IexMessage::AuctionInformation(m) => self.auction = Some(IexAuction::of(m)),
+            IexMessage::SecurityEvent(m) => self.event = m.event(),
+            IexMessage::RetailLiquidity(m) => self.retail = m.indicator(),
             _ => {}
         }
         before != (self.trading, self.reason, self.operational)

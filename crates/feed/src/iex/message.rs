@@ -1,9 +1,9 @@
 //! The views: one for each kind of message, with all fields at their fixed offsets.
 
-use super::field::Wire;
-use super::{Malformed, MessageType, Price};
+use super::field::IexWire;
+use super::{IexMessageType, IexPrice, MalformedIexMessage};
 use crate::itch::field::chunk;
-use crate::itch::{Code, Side, Symbol, Text};
+use crate::itch::{Code, ItchText, Side, Symbol};
 
 /// The size of the prefix of every message in bytes: type, flag or code, time.
 pub const PREFIX_BYTES: usize = 10;
@@ -59,18 +59,18 @@ macro_rules! messages {
                 }
             }
 
-            $(const _: () = assert!(MessageType::$kind.length() == $length);)+
+            $(const _: () = assert!(IexMessageType::$kind.length() == $length);)+
         )*
 
         /// A message: a view over received bytes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Message<'a> {
+        pub enum IexMessage<'a> {
             $( $(#[$about])* $name($name<'a>), )*
             /// A message of a type that this crate does not know: at least one byte.
             Unknown(&'a [u8]),
         }
 
-        impl<'a> Message<'a> {
+        impl<'a> IexMessage<'a> {
             /// Returns the bytes of the known fields; all bytes of a message of unknown type.
             #[inline]
             #[must_use]
@@ -85,19 +85,19 @@ macro_rules! messages {
         /// Decodes a message.
         ///
         /// Costs a branch on the type, which the processor has to predict, and one comparison of lengths (`benches/iex.rs`). Bytes after the type's
-        /// fields are ignored: [`Message::extra_bytes`] returns their number.
+        /// fields are ignored: [`IexMessage::extra_bytes`] returns their number.
         ///
         /// # Errors
-        /// [`Malformed`] if there is no type, or the message is shorter than its type.
+        /// [`MalformedIexMessage`] if there is no type, or the message is shorter than its type.
         #[inline(always)]
-        pub fn decode(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
-            let Some(letter) = bytes.first() else { return Err(Malformed::Empty) };
-            match MessageType::of(*letter) {
-                $($( Some(kind @ MessageType::$kind) => match bytes.first_chunk() {
-                    Some(message) => Ok(Message::$name($name(message))),
-                    None => Err(Malformed::Short { kind, length: bytes.len() }),
+        pub fn decode(bytes: &[u8]) -> Result<IexMessage<'_>, MalformedIexMessage> {
+            let Some(letter) = bytes.first() else { return Err(MalformedIexMessage::Empty) };
+            match IexMessageType::of(*letter) {
+                $($( Some(kind @ IexMessageType::$kind) => match bytes.first_chunk() {
+                    Some(message) => Ok(IexMessage::$name($name(message))),
+                    None => Err(MalformedIexMessage::Short { kind, length: bytes.len() }),
                 }, )+)*
-                None => Ok(Message::Unknown(bytes)),
+                None => Ok(IexMessage::Unknown(bytes)),
             }
         }
     };
@@ -115,7 +115,7 @@ messages! {
         /// All shares displayed at the price.
         size: u32 = 18,
         /// The price.
-        price: Price = 22,
+        price: IexPrice = 22,
     }
     /// `Q`: best bid and ask.
     QuoteUpdate [QuoteUpdate] 42 {
@@ -126,9 +126,9 @@ messages! {
         /// Shares at the best bid; 0 without a bid.
         bid_size: u32 = 18,
         /// Best bid.
-        bid: Price = 22,
+        bid: IexPrice = 22,
         /// Best ask.
-        ask: Price = 30,
+        ask: IexPrice = 30,
         /// Shares at the best ask; 0 without an ask.
         ask_size: u32 = 38,
     }
@@ -142,7 +142,7 @@ messages! {
         /// Shares.
         size: u32 = 18,
         /// Price.
-        price: Price = 22,
+        price: IexPrice = 22,
         /// IEX's number of the trade, unique for the day.
         trade: u64 = 30,
     }
@@ -155,7 +155,7 @@ messages! {
         /// Shares of the trade.
         size: u32 = 18,
         /// Price of the trade.
-        price: Price = 22,
+        price: IexPrice = 22,
         /// The trade's number.
         trade: u64 = 30,
     }
@@ -173,7 +173,7 @@ messages! {
         /// Shares in a round lot.
         round_lot: u32 = 18,
         /// Previous official close, adjusted for corporate actions.
-        previous_close: Price = 22,
+        previous_close: IexPrice = 22,
         /// Tier of limit up, limit down: 0 not applicable, 1 or 2.
         luld_tier: u8 = 30,
     }
@@ -184,7 +184,7 @@ messages! {
         /// Symbol.
         symbol: Symbol = 10,
         /// Reason code.
-        reason: Text<4> = 18,
+        reason: ItchText<4> = 18,
     }
     /// `O`: an operational halt of a security by IEX alone, or its end.
     OperationalHalt [OperationalHalt] 18 {
@@ -209,7 +209,7 @@ messages! {
         /// Symbol.
         symbol: Symbol = 10,
         /// The price.
-        price: Price = 18,
+        price: IexPrice = 18,
     }
     /// `A`: state of an auction before it takes place.
     AuctionInformation [AuctionInformation] 80 {
@@ -220,9 +220,9 @@ messages! {
         /// Shares that would match.
         paired: u32 = 18,
         /// Reference price.
-        reference: Price = 22,
+        reference: IexPrice = 22,
         /// Price at which the auction would clear.
-        indicative: Price = 30,
+        indicative: IexPrice = 30,
         /// Shares that would not match.
         imbalance: u32 = 38,
         /// Side of the shares that would not match: `B`, `S`, or `N` for none.
@@ -232,13 +232,13 @@ messages! {
         /// Time of the auction, seconds since 1970 in UTC.
         scheduled_s: u32 = 44,
         /// Price at which the orders for the auction alone would clear.
-        book_clearing: Price = 48,
+        book_clearing: IexPrice = 48,
         /// Reference of the collars.
-        collar: Price = 56,
+        collar: IexPrice = 56,
         /// Lower collar.
-        lower: Price = 64,
+        lower: IexPrice = 64,
         /// Upper collar.
-        upper: Price = 72,
+        upper: IexPrice = 72,
     }
     /// `E`: opening or closing process of a security is complete.
     SecurityEvent [SecurityEvent] 18 {
@@ -261,7 +261,7 @@ impl PriceLevel<'_> {
     #[inline(always)]
     #[must_use]
     pub fn side(self) -> Side {
-        if self.letter() == MessageType::BuyLevel.letter() { Side::Bid } else { Side::Ask }
+        if self.letter() == IexMessageType::BuyLevel.letter() { Side::Bid } else { Side::Ask }
     }
 
     /// Returns `true` if the event is complete with this message: before that, the best prices may be intermediate.
@@ -278,14 +278,14 @@ impl PriceLevel<'_> {
 #[must_use]
 pub fn symbol(bytes: &[u8]) -> Option<Symbol> {
     match bytes.first_chunk::<SYMBOL_END>() {
-        Some(start) if start[0] != MessageType::SystemEvent.letter() => {
-            Some(Text(chunk::<PREFIX_BYTES, 8, SYMBOL_END>(start)))
+        Some(start) if start[0] != IexMessageType::SystemEvent.letter() => {
+            Some(ItchText(chunk::<PREFIX_BYTES, 8, SYMBOL_END>(start)))
         }
         _ => None,
     }
 }
 
-impl Message<'_> {
+impl IexMessage<'_> {
     /// Returns the first byte.
     #[inline]
     #[must_use]
@@ -296,8 +296,8 @@ impl Message<'_> {
     /// Returns the type; `None` for an unknown type.
     #[inline]
     #[must_use]
-    pub fn kind(&self) -> Option<MessageType> {
-        MessageType::of(self.letter())
+    pub fn kind(&self) -> Option<IexMessageType> {
+        IexMessageType::of(self.letter())
     }
 
     /// Returns the time of the event, ns since 1970 in UTC; `None` only for a message of unknown type.

@@ -7,11 +7,11 @@ macro_rules! message_types {
         /// A type of message of TOPS 1.6 or DEEP 1.0.
         #[repr(u8)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum MessageType {
+        pub enum IexMessageType {
             $($(#[$about])* $name = $letter,)*
         }
 
-        impl MessageType {
+        impl IexMessageType {
             /// Every type.
             pub const ALL: [Self; 14] = [$(Self::$name),*];
 
@@ -76,7 +76,7 @@ message_types! {
     RetailLiquidity b'I' 18 "retail liquidity indicator";
 }
 
-impl MessageType {
+impl IexMessageType {
     /// Returns the type's letter on the wire.
     #[inline]
     #[must_use]
@@ -85,7 +85,7 @@ impl MessageType {
     }
 }
 
-impl fmt::Display for MessageType {
+impl fmt::Display for IexMessageType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -97,10 +97,10 @@ mod tests {
 
     #[test]
     fn letters_and_types_are_one_to_one() {
-        for kind in MessageType::ALL {
-            assert_eq!(MessageType::of(kind.letter()), Some(kind));
+        for kind in IexMessageType::ALL {
+            assert_eq!(IexMessageType::of(kind.letter()), Some(kind));
             assert_eq!(super::super::encode::length(kind.letter()), Some(kind.length()), "{kind}");
         }
-        assert_eq!((0..=u8::MAX).filter_map(MessageType::of).count(), MessageType::ALL.len());
+        assert_eq!((0..=u8::MAX).filter_map(IexMessageType::of).count(), IexMessageType::ALL.len());
     }
 }

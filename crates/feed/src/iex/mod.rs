@@ -4,8 +4,8 @@
 //! little-endian, text is ASCII, left-justified, padded with spaces. Every message begins with the same ten bytes: type, a flag or code,
 //! nanoseconds since 1970 in UTC. The symbol follows, except in system events.
 //!
-//! The two protocols share nine types, byte for byte, and the letters of the others do not collide, so one [`decode`] and one kind of [`Books`]
-//! serve both. Additions of a later edition are no error: a longer message keeps its known fields, an unknown type is [`Message::Unknown`], an
+//! The two protocols share nine types, byte for byte, and the letters of the others do not collide, so one [`decode`] and one kind of [`IexBooks`]
+//! serve both. Additions of a later edition are no error: a longer message keeps its known fields, an unknown type is [`IexMessage::Unknown`], an
 //! unknown code is passed on unchanged.
 
 mod books;
@@ -20,20 +20,20 @@ mod summary;
 pub mod tp;
 mod volume;
 
-pub use books::{Book, Books, Change, Counters, Instrument, Quote, Settings, Top};
-pub use field::Price;
-pub use ladder::Level;
-pub use listing::{Auction, Directory, Listing};
+pub use books::{IexBook, IexBooks, IexChange, IexCounters, IexInstrument, IexQuote, IexSettings, IexTop};
+pub use field::IexPrice;
+pub use ladder::IexLevel;
+pub use listing::{Directory, IexAuction, Listing};
 pub use message::*;
-pub use message_type::MessageType;
+pub use message_type::IexMessageType;
 pub use stream::{Epoch, Stream};
-pub use summary::{Counts, PerSymbol, Summary};
-pub use volume::{LastTrade, Volume};
+pub use summary::{IexSummary, MessageCounts, PerSymbol};
+pub use volume::{IexLastTrade, IexVolume};
 
 /// The reason why bytes are not a message of IEX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum MalformedIexMessage {
     /// The message has no bytes, so no type.
     #[error("an empty message")]
     Empty,
@@ -41,13 +41,13 @@ pub enum Malformed {
     #[error("message type {} ({}) has {} bytes, {length} received", *kind as u8 as char, kind.name(), kind.length())]
     Short {
         /// The type.
-        kind: MessageType,
+        kind: IexMessageType,
         /// Bytes received.
         length: usize,
     },
 }
 
-impl Malformed {
+impl MalformedIexMessage {
     /// The labels of all reasons, in the order of [`index`](Self::index).
     pub const REASONS: [&str; 2] = ["empty-message", "short-message"];
 

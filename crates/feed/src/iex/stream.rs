@@ -2,7 +2,7 @@
 
 use tapeline_nanos::Nanos;
 
-use super::tp::{Segment, Session};
+use super::tp::{IexSession, Segment};
 
 /// Maximum number of listed restarts and gaps; further ones are only counted.
 const MAX_LISTED: usize = 1_000;
@@ -55,7 +55,7 @@ pub struct Stream {
     /// The epochs between restarts, the first included; the first 1,000 of them.
     pub epochs: Vec<Epoch>,
     /// Sessions with their numbers of segments; the first 64 of them.
-    pub sessions: Vec<(Session, u64)>,
+    pub sessions: Vec<(IexSession, u64)>,
 }
 
 impl Stream {

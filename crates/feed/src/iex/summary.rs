@@ -1,6 +1,6 @@
 //! A summary of messages for people.
 
-use super::{Books, Change, Malformed, Message, Settings, decode};
+use super::{IexBooks, IexChange, IexMessage, IexSettings, MalformedIexMessage, decode};
 use crate::itch::{ByType, Code};
 
 /// Maximum number of listed system events; further ones are only counted by type.
@@ -8,7 +8,7 @@ const MAX_EVENTS: usize = 64;
 
 /// Messages by type and by their flags.
 #[derive(Clone, Debug)]
-pub struct Counts {
+pub struct MessageCounts {
     /// Messages, malformed ones included.
     pub messages: u64,
     /// Bytes of those messages, without framing.
@@ -33,7 +33,7 @@ pub struct Counts {
     pub level_flags: [u64; 256],
 }
 
-impl Default for Counts {
+impl Default for MessageCounts {
     fn default() -> Self {
         Self {
             messages: 0,
@@ -51,17 +51,17 @@ impl Default for Counts {
     }
 }
 
-impl Counts {
+impl MessageCounts {
     /// Counts and decodes a message without framing.
     ///
     /// # Errors
-    /// [`Malformed`]: it was counted by reason.
-    pub fn message<'a>(&mut self, bytes: &'a [u8]) -> Result<Message<'a>, Malformed> {
+    /// [`MalformedIexMessage`]: it was counted by reason.
+    pub fn message<'a>(&mut self, bytes: &'a [u8]) -> Result<IexMessage<'a>, MalformedIexMessage> {
         self.messages += 1;
         self.message_bytes += bytes.len() as u64;
         let message = decode(bytes).inspect_err(|malformed| match malformed {
-            Malformed::Empty => self.empty += 1,
-            Malformed::Short { kind, .. } => self.short.count(kind.letter()),
+            MalformedIexMessage::Empty => self.empty += 1,
+            MalformedIexMessage::Short { kind, .. } => self.short.count(kind.letter()),
         })?;
         self.by_type.count(message.letter());
         if message.extra_bytes(bytes) > 0 {
@@ -72,12 +72,12 @@ impl Counts {
             self.ts_ns = Some((earliest.min(ts_ns), latest.max(ts_ns)));
         }
         match message {
-            Message::SystemEvent(m) if self.events.len() < MAX_EVENTS => {
+            IexMessage::SystemEvent(m) if self.events.len() < MAX_EVENTS => {
                 self.events.push((m.event(), m.ts_ns()));
             }
-            Message::QuoteUpdate(m) => self.quote_flags[usize::from(m.flags())] += 1,
-            Message::TradeReport(m) => self.sale_flags[usize::from(m.flags())] += 1,
-            Message::PriceLevel(m) => self.level_flags[usize::from(m.flags())] += 1,
+            IexMessage::QuoteUpdate(m) => self.quote_flags[usize::from(m.flags())] += 1,
+            IexMessage::TradeReport(m) => self.sale_flags[usize::from(m.flags())] += 1,
+            IexMessage::PriceLevel(m) => self.level_flags[usize::from(m.flags())] += 1,
             _ => {}
         }
         Ok(message)
@@ -101,17 +101,17 @@ pub struct PerSymbol {
 
 /// Counts and books of the messages since the last [`reset`](Self::reset).
 #[derive(Debug)]
-pub struct Summary {
-    counts: Counts,
-    books: Books,
+pub struct IexSummary {
+    counts: MessageCounts,
+    books: IexBooks,
     per_symbol: Vec<PerSymbol>,
 }
 
-impl Summary {
+impl IexSummary {
     /// Creates an empty summary.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
-        Self { counts: Counts::default(), books: Books::new(settings), per_symbol: Vec::new() }
+    pub fn new(settings: IexSettings) -> Self {
+        Self { counts: MessageCounts::default(), books: IexBooks::new(settings), per_symbol: Vec::new() }
     }
 
     /// Adds a message without framing.
@@ -119,7 +119,7 @@ impl Summary {
         // Malformed messages are in the counts now.
         let Ok(message) = self.counts.message(bytes) else { return };
         let change = self.books.apply(&message);
-        let Change { instrument: Some(instrument), .. } = change else { return };
+        let IexChange { instrument: Some(instrument), .. } = change else { return };
         let at = instrument.0 as usize;
         if at >= self.per_symbol.len() {
             self.per_symbol.resize(at + 1, PerSymbol::default());
@@ -128,33 +128,33 @@ impl Summary {
         symbol.messages += 1;
         symbol.top_changes += u64::from(change.is_quote());
         match message {
-            Message::QuoteUpdate(_) => symbol.quotes += 1,
-            Message::PriceLevel(_) => symbol.levels += 1,
-            Message::AuctionInformation(_) => symbol.auctions += 1,
+            IexMessage::QuoteUpdate(_) => symbol.quotes += 1,
+            IexMessage::PriceLevel(_) => symbol.levels += 1,
+            IexMessage::AuctionInformation(_) => symbol.auctions += 1,
             _ => {}
         }
     }
 
     /// Handles the start of a session or a sequence reset: counts and books start empty.
     pub fn reset(&mut self) {
-        self.counts = Counts::default();
+        self.counts = MessageCounts::default();
         self.books.clear();
         self.per_symbol.clear();
     }
 
     /// Returns the messages by type and flags.
     #[must_use]
-    pub const fn counts(&self) -> &Counts {
+    pub const fn counts(&self) -> &MessageCounts {
         &self.counts
     }
 
     /// Returns the books.
     #[must_use]
-    pub const fn books(&self) -> &Books {
+    pub const fn books(&self) -> &IexBooks {
         &self.books
     }
 
-    /// Returns the messages by instrument, in the order of [`Books::iter`].
+    /// Returns the messages by instrument, in the order of [`IexBooks::iter`].
     #[must_use]
     pub fn per_symbol(&self) -> &[PerSymbol] {
         &self.per_symbol

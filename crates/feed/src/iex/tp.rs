@@ -8,9 +8,9 @@
 //! compares only session and sequence takes everything after the restart for duplicates.
 //!
 //! ```
-//! use tapeline_feed::iex::tp::{self, Protocol, SegmentBuilder, Session};
+//! use tapeline_feed::iex::tp::{self, MessageProtocol, SegmentBuilder, IexSession};
 //!
-//! let session = Session { protocol: Protocol::TOPS_1_6, channel: 1, number: 77 };
+//! let session = IexSession { protocol: MessageProtocol::TOPS_1_6, channel: 1, number: 77 };
 //! let mut buffer = [0; 1400];
 //! let mut segment = SegmentBuilder::new(&mut buffer, session, 5, 120)?;
 //! segment.push(b"one")?;
@@ -30,7 +30,7 @@ use tapeline_nanos::Nanos;
 use crate::blocks::Cut;
 
 pub use crate::blocks::Messages;
-pub use builder::{DEFAULT_SEGMENT_BYTES, Refused, SegmentBuilder, heartbeat};
+pub use builder::{DEFAULT_SEGMENT_BYTES, SegmentBuilder, SegmentRefused, heartbeat};
 
 /// The size of a segment's header in bytes.
 pub const HEADER_BYTES: usize = 40;
@@ -41,9 +41,9 @@ pub const VERSION: u8 = 1;
 /// The number of a session's message protocol.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Protocol(pub u16);
+pub struct MessageProtocol(pub u16);
 
-impl Protocol {
+impl MessageProtocol {
     /// TOPS 1.5.
     pub const TOPS_1_5: Self = Self(0x8002);
     /// TOPS 1.6.
@@ -72,7 +72,7 @@ impl Protocol {
     }
 }
 
-impl fmt::Display for Protocol {
+impl fmt::Display for MessageProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.pad(name),
@@ -83,16 +83,16 @@ impl fmt::Display for Protocol {
 
 /// A session: sequences count within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Session {
+pub struct IexSession {
     /// The message protocol.
-    pub protocol: Protocol,
+    pub protocol: MessageProtocol,
     /// The channel.
     pub channel: u32,
     /// The session's number.
     pub number: u32,
 }
 
-impl fmt::Display for Session {
+impl fmt::Display for IexSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.protocol, self.channel, self.number)
     }
@@ -101,7 +101,7 @@ impl fmt::Display for Session {
 /// The reason why a datagram is not a segment. The fault is at the sender or on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum MalformedSegment {
     /// The bytes are shorter than a header.
     #[error("shorter than the header of 40 bytes")]
     ShortHeader,
@@ -125,7 +125,7 @@ pub enum Malformed {
     SequenceOverflow,
 }
 
-impl Malformed {
+impl MalformedSegment {
     /// All reasons, in the order of [`index`](Self::index).
     pub const ALL: [Self; 7] = [
         Self::ShortHeader,
@@ -158,7 +158,7 @@ impl Malformed {
     }
 }
 
-impl From<Cut> for Malformed {
+impl From<Cut> for MalformedSegment {
     fn from(cut: Cut) -> Self {
         match cut {
             Cut::MissingLength => Self::MissingLength,
@@ -170,7 +170,7 @@ impl From<Cut> for Malformed {
 /// A well-formed segment; all of its blocks have been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    session: Session,
+    session: IexSession,
     offset: u64,
     first: u64,
     sent: Nanos,
@@ -182,7 +182,7 @@ pub struct Segment<'a> {
 impl<'a> Segment<'a> {
     /// Returns the session.
     #[must_use]
-    pub const fn session(&self) -> Session {
+    pub const fn session(&self) -> IexSession {
         self.session
     }
 
@@ -269,29 +269,29 @@ fn field<const AT: usize, const N: usize>(header: &[u8; HEADER_BYTES]) -> [u8; N
 /// Parses a datagram as a segment and checks that its messages add up to its payload.
 ///
 /// # Errors
-/// [`Malformed`], with nothing delivered. Bytes after the payload are no error; they are counted in the segment.
+/// [`MalformedSegment`], with nothing delivered. Bytes after the payload are no error; they are counted in the segment.
 #[inline]
-pub fn parse(datagram: &[u8]) -> Result<Segment<'_>, Malformed> {
-    let (header, rest) = datagram.split_first_chunk::<HEADER_BYTES>().ok_or(Malformed::ShortHeader)?;
+pub fn parse(datagram: &[u8]) -> Result<Segment<'_>, MalformedSegment> {
+    let (header, rest) = datagram.split_first_chunk::<HEADER_BYTES>().ok_or(MalformedSegment::ShortHeader)?;
     if header[0] != VERSION {
-        return Err(Malformed::Version);
+        return Err(MalformedSegment::Version);
     }
     let payload = usize::from(u16::from_le_bytes(field::<12, 2>(header)));
     let count = u16::from_le_bytes(field::<14, 2>(header));
-    let (blocks, behind) = rest.split_at_checked(payload).ok_or(Malformed::ShortPayload)?;
+    let (blocks, behind) = rest.split_at_checked(payload).ok_or(MalformedSegment::ShortPayload)?;
     // Signed on the wire; as unsigned numbers, negative ones are too large.
     let offset = u64::from_le_bytes(field::<16, 8>(header));
     let first = u64::from_le_bytes(field::<24, 8>(header));
     const MOST: u64 = i64::MAX as u64;
     if offset > MOST - payload as u64 || first > MOST - u64::from(count) {
-        return Err(Malformed::SequenceOverflow);
+        return Err(MalformedSegment::SequenceOverflow);
     }
     let (messages, after) = Messages::split(blocks, first, count, true)?;
     if !after.is_empty() {
-        return Err(Malformed::Uncounted);
+        return Err(MalformedSegment::Uncounted);
     }
-    let session = Session {
-        protocol: Protocol(u16::from_le_bytes(field::<2, 2>(header))),
+    let session = IexSession {
+        protocol: MessageProtocol(u16::from_le_bytes(field::<2, 2>(header))),
         channel: u32::from_le_bytes(field::<4, 4>(header)),
         number: u32::from_le_bytes(field::<8, 4>(header)),
     };
@@ -311,7 +311,8 @@ pub fn is_likely(datagram: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    const SESSION: Session = Session { protocol: Protocol::DEEP_1_0, channel: 1, number: 0x4380_0000 };
+    const SESSION: IexSession =
+        IexSession { protocol: MessageProtocol::DEEP_1_0, channel: 1, number: 0x4380_0000 };
 
     #[test]
     fn a_segment_is_laid_out_as_specified() {
@@ -340,19 +341,19 @@ mod tests {
             bytes
         };
         for (bytes, reason) in [
-            (Vec::new(), Malformed::ShortHeader),
-            (good[..39].to_vec(), Malformed::ShortHeader),
-            (with(0, 2), Malformed::Version),
-            (good[..44].to_vec(), Malformed::ShortPayload),
-            (with(14, 2), Malformed::MissingLength),
-            (with(40, 4), Malformed::BlockPastEnd),
-            (with(40, 2), Malformed::Uncounted),
-            (with(14, 0), Malformed::Uncounted),
-            (with(23, 0x80), Malformed::SequenceOverflow),
-            (with(31, 0x80), Malformed::SequenceOverflow),
+            (Vec::new(), MalformedSegment::ShortHeader),
+            (good[..39].to_vec(), MalformedSegment::ShortHeader),
+            (with(0, 2), MalformedSegment::Version),
+            (good[..44].to_vec(), MalformedSegment::ShortPayload),
+            (with(14, 2), MalformedSegment::MissingLength),
+            (with(40, 4), MalformedSegment::BlockPastEnd),
+            (with(40, 2), MalformedSegment::Uncounted),
+            (with(14, 0), MalformedSegment::Uncounted),
+            (with(23, 0x80), MalformedSegment::SequenceOverflow),
+            (with(31, 0x80), MalformedSegment::SequenceOverflow),
         ] {
             assert_eq!(parse(&bytes), Err(reason), "{bytes:?}");
-            assert_eq!(Malformed::ALL[reason.index()], reason);
+            assert_eq!(MalformedSegment::ALL[reason.index()], reason);
         }
         assert!(parse(&good).is_ok() && is_likely(&good));
         assert!(!is_likely(&with(1, 1)) && !is_likely(&with(2, 9)));

@@ -1,10 +1,10 @@
 //! Traded volume.
 
-use super::Price;
+use super::IexPrice;
 
 /// The trades of one security so far, less broken trades.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Volume {
+pub struct IexVolume {
     /// Shares.
     pub shares: u64,
     /// Trades.
@@ -16,18 +16,18 @@ pub struct Volume {
     /// Trades that were broken.
     pub broken_trades: u64,
     /// The last trade, with any conditions. A broken trade does not change it, nor high and low: no message contains the previous values.
-    pub last: Option<LastTrade>,
+    pub last: Option<IexLastTrade>,
     /// The highest price of all trades, with any conditions.
-    pub high: Option<Price>,
+    pub high: Option<IexPrice>,
     /// The lowest price of all trades.
-    pub low: Option<Price>,
+    pub low: Option<IexPrice>,
 }
 
 /// A trade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastTrade {
+pub struct IexLastTrade {
     /// Price.
-    pub price: Price,
+    pub price: IexPrice,
     /// Shares.
     pub size: u32,
     /// Sale conditions.
@@ -38,16 +38,16 @@ pub struct LastTrade {
     pub trade: u64,
 }
 
-impl LastTrade {
+impl IexLastTrade {
     fn notional(&self) -> i128 {
         i128::from(self.price.0) * i128::from(self.size)
     }
 }
 
-impl Volume {
+impl IexVolume {
     /// Counts a trade. Sums stop at the largest number, so a hostile feed causes wrong sums, not a panic.
     #[inline]
-    pub(super) fn add(&mut self, trade: LastTrade) {
+    pub(super) fn add(&mut self, trade: IexLastTrade) {
         self.shares = self.shares.saturating_add(u64::from(trade.size));
         self.trades += 1;
         self.notional = self.notional.saturating_add(trade.notional());
@@ -57,7 +57,7 @@ impl Volume {
     }
 
     /// Subtracts a broken trade, with the price and size of its message. A trade before the start of reception subtracts nothing below zero.
-    pub(super) fn take_back(&mut self, broken: LastTrade) {
+    pub(super) fn take_back(&mut self, broken: IexLastTrade) {
         self.shares = self.shares.saturating_sub(u64::from(broken.size));
         self.trades = self.trades.saturating_sub(1);
         self.notional = self.notional.saturating_sub(broken.notional());

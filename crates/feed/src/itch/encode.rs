@@ -1,14 +1,14 @@
 //! Writing ITCH 5.0 messages, every type of the specification, into a caller's buffer.
 //!
 //! Source: NASDAQ TotalView-ITCH 5.0, sections 1.1–1.7 (lengths and order of the fields). One struct for each message, its fields in wire order
-//! after the common [`Prefix`]; numbers are written big-endian, text unchanged. Values are not checked against the specification's code sets,
+//! after the common [`PrefixFields`]; numbers are written big-endian, text unchanged. Values are not checked against the specification's code sets,
 //! because a test or a simulator may need an invalid one.
 //!
 //! ```
-//! use tapeline_feed::itch::encode::{OrderDelete, Prefix};
+//! use tapeline_feed::itch::encode::{OrderDelete, PrefixFields};
 //!
 //! let mut bytes = [0; 64];
-//! let written = OrderDelete { reference: 7 }.encode(Prefix { locate: 13, tracking: 0, ts_ns: 1 }, &mut bytes);
+//! let written = OrderDelete { reference: 7 }.encode(PrefixFields { locate: 13, tracking: 0, ts_ns: 1 }, &mut bytes);
 //! assert_eq!(written, Some(OrderDelete::LENGTH));
 //! assert_eq!(bytes[..19], [b'D', 0, 13, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7]);
 //! ```
@@ -21,7 +21,7 @@ pub const LONGEST: usize = NetOrderImbalance::LENGTH;
 
 /// The prefix of every message, without its type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prefix {
+pub struct PrefixFields {
     /// The day's number of the stock; 0 for a message about no stock.
     pub locate: u16,
     /// NASDAQ's internal tracking number.
@@ -74,7 +74,7 @@ impl<const N: usize> Field for [u8; N] {
     }
 }
 
-impl Prefix {
+impl PrefixFields {
     #[inline(always)]
     fn put(self, kind: u8, to: &mut [u8; PREFIX_LENGTH]) {
         let [_, locate @ ..] = self.ts_ns.to_be_bytes();
@@ -105,7 +105,7 @@ macro_rules! messages {
 
                 /// Writes the message to the front of `out` and returns its length; `None` if `out` is too short (then nothing is written).
                 #[inline]
-                pub fn encode(&self, prefix: Prefix, out: &mut [u8]) -> Option<usize> {
+                pub fn encode(&self, prefix: PrefixFields, out: &mut [u8]) -> Option<usize> {
                     let out: &mut [u8; $length] = out.first_chunk_mut()?;
                     prefix.put($kind, out.first_chunk_mut()?);
                     let mut at = PREFIX_LENGTH;
@@ -417,7 +417,7 @@ mod tests {
             price: 3_214_000,
         };
         let mut out = [0xEE; 40];
-        let prefix = Prefix { locate: 13, tracking: 2, ts_ns: 0x0A37_8D1E_2F49 };
+        let prefix = PrefixFields { locate: 13, tracking: 2, ts_ns: 0x0A37_8D1E_2F49 };
         assert_eq!(order.encode(prefix, &mut out), Some(36));
         let mut expected = vec![b'A', 0, 13, 0, 2, 0x0A, 0x37, 0x8D, 0x1E, 0x2F, 0x49];
         expected.extend([1, 2, 3, 4, 5, 6, 7, 8, b'B', 0, 0, 0, 100]);
@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn a_short_buffer_is_left_alone() {
         let mut out = [7; 18];
-        assert_eq!(OrderDelete { reference: 1 }.encode(Prefix::default(), &mut out), None);
+        assert_eq!(OrderDelete { reference: 1 }.encode(PrefixFields::default(), &mut out), None);
         assert_eq!(out, [7; 18]);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A value of `N` bytes on the wire.
-pub(crate) trait Wire<const N: usize> {
+pub(crate) trait ItchWire<const N: usize> {
     fn from_wire(bytes: [u8; N]) -> Self;
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn chunk<const AT: usize, const N: usize, const L: usize>(message: &[
 
 macro_rules! numbers {
     ($($number:ty: $bytes:literal),*) => {
-        $(impl Wire<$bytes> for $number {
+        $(impl ItchWire<$bytes> for $number {
             #[inline(always)]
             fn from_wire(bytes: [u8; $bytes]) -> Self {
                 Self::from_be_bytes(bytes)
@@ -37,7 +37,7 @@ macro_rules! newtypes {
             #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
             pub struct $name(pub $number);
 
-            impl Wire<$bytes> for $name {
+            impl ItchWire<$bytes> for $name {
                 #[inline(always)]
                 fn from_wire(bytes: [u8; $bytes]) -> Self {
                     Self(<$number>::from_be_bytes(bytes))
@@ -108,7 +108,7 @@ impl Code {
     }
 }
 
-impl Wire<1> for Code {
+impl ItchWire<1> for Code {
     #[inline(always)]
     fn from_wire([code]: [u8; 1]) -> Self {
         Self(code)
@@ -133,15 +133,15 @@ pub enum Side {
 /// Text of fixed width, as received: left-justified, padded with spaces.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Text<const N: usize>(pub [u8; N]);
+pub struct ItchText<const N: usize>(pub [u8; N]);
 
 /// A stock's symbol.
-pub type Symbol = Text<8>;
+pub type Symbol = ItchText<8>;
 
 /// A market participant's identifier.
-pub type Mpid = Text<4>;
+pub type Mpid = ItchText<4>;
 
-impl<const N: usize> Text<N> {
+impl<const N: usize> ItchText<N> {
     /// Text that is only padding.
     pub const BLANK: Self = Self([b' '; N]);
 
@@ -167,13 +167,13 @@ impl<const N: usize> Text<N> {
     }
 }
 
-impl<const N: usize> Default for Text<N> {
+impl<const N: usize> Default for ItchText<N> {
     fn default() -> Self {
         Self::BLANK
     }
 }
 
-impl<const N: usize> Wire<N> for Text<N> {
+impl<const N: usize> ItchWire<N> for ItchText<N> {
     #[inline(always)]
     fn from_wire(bytes: [u8; N]) -> Self {
         Self(bytes)
@@ -181,7 +181,7 @@ impl<const N: usize> Wire<N> for Text<N> {
 }
 
 /// Writes the text without its padding; unprintable bytes are escaped.
-impl<const N: usize> fmt::Display for Text<N> {
+impl<const N: usize> fmt::Display for ItchText<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.trim_ascii_end();
         if text.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') {
@@ -200,8 +200,8 @@ mod tests {
     fn text_is_shown_without_padding_and_hostile_bytes_escaped() {
         assert_eq!(Symbol::new("AAPL").to_string(), "AAPL");
         assert_eq!(Symbol::new("AAPL").as_str(), "AAPL");
-        assert_eq!(Text(*b"A\0\x1b[31m ").to_string(), "A\\x00\\x1b[31m");
-        assert_eq!(Text(*b"A\xFFB ").as_str(), "A");
+        assert_eq!(ItchText(*b"A\0\x1b[31m ").to_string(), "A\\x00\\x1b[31m");
+        assert_eq!(ItchText(*b"A\xFFB ").as_str(), "A");
         assert!(Symbol::BLANK.is_blank());
         assert_eq!(format!("{:>6}|", Symbol::new("IBM")), "   IBM|");
     }

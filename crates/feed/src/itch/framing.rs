@@ -7,16 +7,16 @@ use super::MessageType;
 
 /// The framing of messages in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
+pub enum FileFraming {
     /// A length before each message; 0 marks the end of the session.
     Length,
     /// The length of each message's type; the two bytes before each message are zero.
     Type,
 }
 
-impl Framing {
+impl FileFraming {
     /// Returns the framing of a file from its first bytes. A zero length, then a whole message of a known type and, if more bytes follow, another
-    /// zero length can only be [`Framing::Type`].
+    /// zero length can only be [`FileFraming::Type`].
     #[must_use]
     pub fn detect(bytes: &[u8]) -> Self {
         match step(bytes, Self::Type) {
@@ -49,14 +49,14 @@ pub enum Step<'a> {
 
 /// Takes one message from the front of `bytes`.
 #[inline]
-pub fn step(bytes: &[u8], framing: Framing) -> Step<'_> {
+pub fn step(bytes: &[u8], framing: FileFraming) -> Step<'_> {
     let Some((length, rest)) = bytes.split_first_chunk() else { return Step::Incomplete };
     let announced = usize::from(u16::from_be_bytes(*length));
     let length = match framing {
-        Framing::Length if announced == 0 => return Step::EndOfSession,
-        Framing::Length => announced,
-        Framing::Type if announced != 0 => return Step::Lost,
-        Framing::Type => match rest.first().map(|letter| MessageType::of(*letter)) {
+        FileFraming::Length if announced == 0 => return Step::EndOfSession,
+        FileFraming::Length => announced,
+        FileFraming::Type if announced != 0 => return Step::Lost,
+        FileFraming::Type => match rest.first().map(|letter| MessageType::of(*letter)) {
             None => return Step::Incomplete,
             Some(None) => return Step::Lost,
             Some(Some(kind)) => kind.length(),
@@ -70,7 +70,7 @@ pub fn step(bytes: &[u8], framing: Framing) -> Step<'_> {
 
 /// The end of a run of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum RunEnd {
     /// More messages follow.
     NotYet,
     /// After the last message.
@@ -95,13 +95,13 @@ pub enum End {
 /// The messages of a byte slice, in order.
 ///
 /// ```
-/// use tapeline_feed::itch::framing::{End, Frames};
+/// use tapeline_feed::itch::framing::{RunEnd, Frames};
 ///
 /// let mut frames = Frames::new(&[0, 2, b'x', b'y', 0, 1, b'z', 0, 9, b'!']);
 /// assert_eq!(frames.next(), Some(&b"xy"[..]));
 /// assert_eq!(frames.next(), Some(&b"z"[..]));
 /// assert_eq!(frames.next(), None);
-/// assert_eq!(frames.end(), End::Incomplete { bytes: 3 });
+/// assert_eq!(frames.end(), RunEnd::Incomplete { bytes: 3 });
 /// assert_eq!(frames.consumed(), 7);
 /// ```
 #[derive(Clone, Debug)]
@@ -109,26 +109,26 @@ pub struct Frames<'a> {
     rest: &'a [u8],
     /// The initial number of bytes.
     whole: usize,
-    framing: Framing,
-    end: End,
+    framing: FileFraming,
+    end: RunEnd,
 }
 
 impl<'a> Frames<'a> {
     /// Creates an iterator over messages in the framing that `bytes` begin with.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self::with(bytes, Framing::detect(bytes))
+        Self::with(bytes, FileFraming::detect(bytes))
     }
 
     /// Creates an iterator over messages in a known framing.
     #[must_use]
-    pub const fn with(bytes: &'a [u8], framing: Framing) -> Self {
-        Self { rest: bytes, whole: bytes.len(), framing, end: End::NotYet }
+    pub const fn with(bytes: &'a [u8], framing: FileFraming) -> Self {
+        Self { rest: bytes, whole: bytes.len(), framing, end: RunEnd::NotYet }
     }
 
     /// Returns the framing.
     #[must_use]
-    pub const fn framing(&self) -> Framing {
+    pub const fn framing(&self) -> FileFraming {
         self.framing
     }
 
@@ -146,7 +146,7 @@ impl<'a> Frames<'a> {
 
     /// Returns the end of the messages.
     #[must_use]
-    pub const fn end(&self) -> End {
+    pub const fn end(&self) -> RunEnd {
         self.end
     }
 }
@@ -158,8 +158,8 @@ impl<'a> Iterator for Frames<'a> {
     /// inlined, and rare cases are a function of values.
     #[inline(always)]
     fn next(&mut self) -> Option<&'a [u8]> {
-        if self.framing == Framing::Length
-            && self.end == End::NotYet
+        if self.framing == FileFraming::Length
+            && self.end == RunEnd::NotYet
             && let Some((length, rest)) = self.rest.split_first_chunk()
             && let Some((message, rest)) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
             && !message.is_empty()
@@ -176,17 +176,17 @@ impl<'a> Iterator for Frames<'a> {
 /// Returns the next message in any framing, the bytes after it, and the end of the messages if it was reached.
 #[cold]
 #[inline(never)]
-fn rare(rest: &[u8], framing: Framing, end: End) -> (Option<&[u8]>, &[u8], End) {
-    if end != End::NotYet {
+fn rare(rest: &[u8], framing: FileFraming, end: RunEnd) -> (Option<&[u8]>, &[u8], RunEnd) {
+    if end != RunEnd::NotYet {
         return (None, rest, end);
     }
     let bytes = rest.len();
     match step(rest, framing) {
-        Step::Message { message, consumed } => (Some(message), &rest[consumed..], End::NotYet),
-        Step::EndOfSession => (None, &rest[2..], End::Session { after: bytes - 2 }),
-        Step::Incomplete if bytes == 0 => (None, rest, End::Complete),
-        Step::Incomplete => (None, rest, End::Incomplete { bytes }),
-        Step::Lost => (None, rest, End::Lost { bytes }),
+        Step::Message { message, consumed } => (Some(message), &rest[consumed..], RunEnd::NotYet),
+        Step::EndOfSession => (None, &rest[2..], RunEnd::Session { after: bytes - 2 }),
+        Step::Incomplete if bytes == 0 => (None, rest, RunEnd::Complete),
+        Step::Incomplete => (None, rest, RunEnd::Incomplete { bytes }),
+        Step::Lost => (None, rest, RunEnd::Lost { bytes }),
     }
 }
 
@@ -200,11 +200,11 @@ mod tests {
         assert_eq!(frames.by_ref().count(), 1);
         assert_eq!(
             (frames.end(), frames.consumed(), frames.rest()),
-            (End::Session { after: 3 }, 5, &[7, 7, 7][..])
+            (RunEnd::Session { after: 3 }, 5, &[7, 7, 7][..])
         );
         assert_eq!(frames.next(), None);
         let mut empty = Frames::new(&[0, 0]);
-        assert_eq!((empty.next(), empty.end()), (None, End::Session { after: 0 }));
+        assert_eq!((empty.next(), empty.end()), (None, RunEnd::Session { after: 0 }));
     }
 
     #[test]
@@ -215,24 +215,24 @@ mod tests {
             bytes.extend(vec![0xEE; kind.length() - 1]);
         }
         let mut frames = Frames::new(&bytes);
-        assert_eq!(frames.framing(), Framing::Type);
+        assert_eq!(frames.framing(), FileFraming::Type);
         let kinds: Vec<_> = frames.by_ref().map(|message| (message[0], message.len())).collect();
         assert_eq!(kinds, MessageType::ALL.map(|kind| (kind.letter(), kind.length())));
-        assert_eq!(frames.end(), End::Complete);
+        assert_eq!(frames.end(), RunEnd::Complete);
 
         bytes.extend([0, 0, b'?', 1, 2]);
         let mut frames = Frames::new(&bytes);
         assert_eq!(frames.by_ref().count(), MessageType::ALL.len());
-        assert_eq!(frames.end(), End::Lost { bytes: 5 });
+        assert_eq!(frames.end(), RunEnd::Lost { bytes: 5 });
     }
 
     #[test]
     fn a_cut_tail_is_reported() {
         for (bytes, left) in [(&[0][..], 1), (&[0, 3], 2), (&[0, 3, 1, 2], 4)] {
             let mut frames = Frames::new(bytes);
-            assert_eq!((frames.next(), frames.end()), (None, End::Incomplete { bytes: left }));
+            assert_eq!((frames.next(), frames.end()), (None, RunEnd::Incomplete { bytes: left }));
         }
         let mut frames = Frames::new(&[]);
-        assert_eq!((frames.next(), frames.end()), (None, End::Complete));
+        assert_eq!((frames.next(), frames.end()), (None, RunEnd::Complete));
     }
 }

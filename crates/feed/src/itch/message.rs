@@ -1,8 +1,9 @@
 //! The views: one for each type of message, with all fields at their fixed offsets.
 
-use super::field::{Wire, chunk};
+use super::field::{ItchWire, chunk};
 use super::{
-    Code, Kind, Locate, Malformed, MatchNumber, MessageType, Mpid, OrderRef, Price4, Price8, Symbol, Text,
+    Code, ItchText, Locate, MalformedItchMessage, MatchNumber, MessageKind, MessageType, Mpid, OrderRef,
+    Price4, Price8, Symbol,
 };
 
 /// The size of the prefix of every message in bytes: type, locate, tracking number, time.
@@ -86,17 +87,17 @@ macro_rules! messages {
         pub enum Message<'a> {
             $( $(#[$about])* $name($name<'a>), )*
             /// A message of a type that this crate does not know.
-            Unknown(Unknown<'a>),
+            Unknown(UnknownMessage<'a>),
         }
 
         impl<'a> Message<'a> {
             /// Returns the message's type.
             #[inline]
             #[must_use]
-            pub const fn kind(self) -> Kind {
+            pub const fn kind(self) -> MessageKind {
                 match self {
-                    $( Self::$name(_) => Kind::Known(MessageType::$name), )*
-                    Self::Unknown(unknown) => Kind::Unknown(unknown.letter()),
+                    $( Self::$name(_) => MessageKind::Known(MessageType::$name), )*
+                    Self::Unknown(unknown) => MessageKind::Unknown(unknown.letter()),
                 }
             }
 
@@ -117,16 +118,16 @@ macro_rules! messages {
         /// fields are ignored: [`Message::extra_bytes`] returns their number.
         ///
         /// # Errors
-        /// [`Malformed`] if there is no type, or the message is shorter than its type.
+        /// [`MalformedItchMessage`] if there is no type, or the message is shorter than its type.
         #[inline(always)]
-        pub fn decode(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
-            let Some(letter) = bytes.first() else { return Err(Malformed::Empty) };
+        pub fn decode(bytes: &[u8]) -> Result<Message<'_>, MalformedItchMessage> {
+            let Some(letter) = bytes.first() else { return Err(MalformedItchMessage::Empty) };
             match *letter {
                 $( letter if letter == MessageType::$name as u8 => match bytes.first_chunk() {
                     Some(message) => Ok(Message::$name($name(message))),
-                    None => Err(Malformed::Short { kind: MessageType::$name, length: bytes.len() }),
+                    None => Err(MalformedItchMessage::Short { kind: MessageType::$name, length: bytes.len() }),
                 }, )*
-                _ => Ok(Message::Unknown(Unknown(bytes))),
+                _ => Ok(Message::Unknown(UnknownMessage(bytes))),
             }
         }
     };
@@ -153,7 +154,7 @@ messages! {
         /// Kind of security.
         issue_classification: Code = 26,
         /// Finer kind of security.
-        issue_sub_type: Text<2> = 27,
+        issue_sub_type: ItchText<2> = 27,
         /// `P` live, `T` test.
         authenticity: Code = 29,
         /// `Y`, `N` or space.
@@ -178,7 +179,7 @@ messages! {
         /// Reserved.
         reserved: Code = 20,
         /// Reason code.
-        reason: Text<4> = 21,
+        reason: ItchText<4> = 21,
     }
     /// `Y`: short-sale restriction.
     RegSho 20 {
@@ -404,9 +405,9 @@ messages! {
 
 /// A message of a type that this crate does not know: at least one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unknown<'a>(&'a [u8]);
+pub struct UnknownMessage<'a>(&'a [u8]);
 
-impl<'a> Unknown<'a> {
+impl<'a> UnknownMessage<'a> {
     /// Returns the first byte.
     #[inline]
     #[must_use]

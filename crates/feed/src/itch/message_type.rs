@@ -130,14 +130,14 @@ impl fmt::Display for MessageType {
 
 /// The type of a message, known or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum MessageKind {
     /// A type of ITCH 5.0.
     Known(MessageType),
     /// The first byte of a message of unknown type.
     Unknown(u8),
 }
 
-impl Kind {
+impl MessageKind {
     /// Returns the type; `None` for an unknown type.
     #[inline]
     #[must_use]
@@ -159,7 +159,7 @@ impl Kind {
     }
 }
 
-impl From<u8> for Kind {
+impl From<u8> for MessageKind {
     fn from(letter: u8) -> Self {
         MessageType::of(letter).map_or(Self::Unknown(letter), Self::Known)
     }
@@ -196,7 +196,7 @@ impl ByType {
     }
 
     /// Returns the letters that occurred with their counts, in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = (Kind, u64)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (MessageKind, u64)> + '_ {
         (0..=u8::MAX)
             .zip(&self.0)
             .filter(|(_, count)| **count > 0)
@@ -236,7 +236,7 @@ mod tests {
         counters.count(b'A');
         counters.count(b'z');
         let listed: Vec<_> = counters.iter().collect();
-        assert_eq!(listed, [(Kind::Known(MessageType::AddOrder), 2), (Kind::Unknown(b'z'), 1)]);
+        assert_eq!(listed, [(MessageKind::Known(MessageType::AddOrder), 2), (MessageKind::Unknown(b'z'), 1)]);
         assert_eq!((counters.total(), counters.of(b'D')), (3, 0));
         assert_eq!(format!("{counters:?}"), "{'A': 2, 'z': 1}");
     }

@@ -15,16 +15,16 @@ mod message;
 mod message_type;
 mod record;
 
-pub use field::{Code, Locate, MatchNumber, Mpid, OrderRef, Price4, Price8, Side, Symbol, Text};
+pub use field::{Code, ItchText, Locate, MatchNumber, Mpid, OrderRef, Price4, Price8, Side, Symbol};
 pub use message::*;
-pub use message_type::{ByType, Kind, MessageType};
-pub use record::{Decoder, RECORD_BYTES, Record};
+pub use message_type::{ByType, MessageKind, MessageType};
+pub use record::{Decoder, ItchRecord, RECORD_BYTES};
 pub(crate) use record::{ROWS, Row};
 
 /// The reason why bytes are not an ITCH message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum MalformedItchMessage {
     /// The message has no bytes, so no type.
     #[error("an empty message")]
     Empty,
@@ -38,7 +38,7 @@ pub enum Malformed {
     },
 }
 
-impl Malformed {
+impl MalformedItchMessage {
     /// The labels of all reasons, in the order of [`index`](Self::index).
     pub const REASONS: [&str; 2] = ["empty-message", "short-message"];
 

@@ -1,13 +1,13 @@
 //! Messages of all types as records of one size, with their numbers in the machine's own byte order.
 //!
 //! A consumer that reads nearly every field, such as a book, spends more time on the branch on the type than on the bytes: processors mispredict
-//! that branch every other time. A [`Record`] has one place for each kind of field in any type, so its reader needs no branch. If the processor can
+//! that branch every other time. A [`ItchRecord`] has one place for each kind of field in any type, so its reader needs no branch. If the processor can
 //! permute bytes (AVX-512 VBMI: Intel from Ice Lake on, AMD from Zen 4 on), decoding needs none either: the type selects a row of a table with the
 //! source of each byte. On other processors a [`Decoder`] branches on the type once. Both ways give the same records (`tests/records.rs`).
 
 use super::field::chunk;
 use super::message_type::MessageType;
-use super::{Malformed, PREFIX_BYTES};
+use super::{MalformedItchMessage, PREFIX_BYTES};
 use crate::processor::{Permutation, prefetch_ahead};
 
 /// The size of a record in bytes: a cache line.
@@ -39,7 +39,7 @@ pub const RECORD_BYTES: usize = 64;
 /// Short texts in `fourth` and `fifth` are big-endian numbers: `to_be_bytes` returns the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
-pub struct Record {
+pub struct ItchRecord {
     /// Nanoseconds since midnight in New York.
     pub ts_ns: u64,
     /// The order, or the first number of eight bytes.
@@ -78,7 +78,7 @@ pub struct Record {
     pub flags: u8,
 }
 
-impl Record {
+impl ItchRecord {
     /// The type is one of ITCH 5.0. Without this flag, a message of eleven bytes or more has only its prefix.
     pub const KNOWN: u8 = 1;
     /// The message is shorter than its type (or empty): only `kind` is set.
@@ -98,13 +98,13 @@ impl Record {
     /// # Errors
     /// As [`decode`](super::decode).
     #[inline]
-    pub const fn check(&self, length: usize) -> Result<(), Malformed> {
+    pub const fn check(&self, length: usize) -> Result<(), MalformedItchMessage> {
         if self.flags & Self::SHORT == 0 {
             return Ok(());
         }
         match MessageType::of(self.kind) {
-            Some(kind) if length > 0 => Err(Malformed::Short { kind, length }),
-            _ => Err(Malformed::Empty),
+            Some(kind) if length > 0 => Err(MalformedItchMessage::Short { kind, length }),
+            _ => Err(MalformedItchMessage::Empty),
         }
     }
 
@@ -146,7 +146,7 @@ impl Record {
     }
 }
 
-const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
+const _: () = assert!(size_of::<ItchRecord>() == RECORD_BYTES);
 
 /// The layout of one type: the source of each byte of a record.
 #[derive(Clone, Copy)]
@@ -157,7 +157,7 @@ pub(crate) struct Row {
     pub(crate) taken: u64,
     /// The minimum size of the message in bytes.
     pub(crate) length: usize,
-    /// [`Record::KNOWN`] or 0.
+    /// [`ItchRecord::KNOWN`] or 0.
     pub(crate) known: u8,
 }
 
@@ -179,10 +179,10 @@ impl Row {
     }
 
     const PREFIX: Self = Self::NONE
-        .with(std::mem::offset_of!(Record, kind), 0, 1, true)
-        .with(std::mem::offset_of!(Record, locate), 1, 2, true)
-        .with(std::mem::offset_of!(Record, tracking), 3, 2, true)
-        .with(std::mem::offset_of!(Record, ts_ns), 5, 6, true);
+        .with(std::mem::offset_of!(ItchRecord, kind), 0, 1, true)
+        .with(std::mem::offset_of!(ItchRecord, locate), 1, 2, true)
+        .with(std::mem::offset_of!(ItchRecord, tracking), 3, 2, true)
+        .with(std::mem::offset_of!(ItchRecord, ts_ns), 5, 6, true);
 }
 
 /// A field of a record that is read from `N` bytes of a message.
@@ -224,10 +224,10 @@ macro_rules! layouts {
             $(
                 rows[MessageType::$kind as usize] = Row {
                     length: MessageType::$kind.length(),
-                    known: Record::KNOWN,
+                    known: ItchRecord::KNOWN,
                     ..Row::PREFIX
                 }$(.with(
-                    std::mem::offset_of!(Record, $field),
+                    std::mem::offset_of!(ItchRecord, $field),
                     $at,
                     size_of::<$type>(),
                     <$type as Place<{ size_of::<$type>() }>>::IS_NUMBER,
@@ -238,9 +238,9 @@ macro_rules! layouts {
 
         /// One branch on the type, then fixed offsets of an array of known length. Writes in place: a returned record would be copied once more.
         #[inline(always)]
-        fn read(bytes: &[u8], record: &mut Record) {
+        fn read(bytes: &[u8], record: &mut ItchRecord) {
             let Some(letter) = bytes.first() else {
-                *record = Record::OF_NOTHING;
+                *record = ItchRecord::OF_NOTHING;
                 return;
             };
             match *letter {
@@ -250,10 +250,10 @@ macro_rules! layouts {
                         *record = short(letter);
                         return;
                     };
-                    let longer = if bytes.len() > LENGTH { Record::LONGER } else { 0 };
-                    *record = Record {
+                    let longer = if bytes.len() > LENGTH { ItchRecord::LONGER } else { 0 };
+                    *record = ItchRecord {
                         $($field: <$type>::read(chunk::<$at, { size_of::<$type>() }, LENGTH>(message)),)*
-                        ..Record::prefix(message, Record::KNOWN | longer)
+                        ..ItchRecord::prefix(message, ItchRecord::KNOWN | longer)
                     };
                 })*
                 letter => *record = unknown(letter, bytes),
@@ -263,15 +263,15 @@ macro_rules! layouts {
 }
 
 #[cold]
-fn short(kind: u8) -> Record {
-    Record { kind, flags: Record::KNOWN | Record::SHORT, ..Record::BLANK }
+fn short(kind: u8) -> ItchRecord {
+    ItchRecord { kind, flags: ItchRecord::KNOWN | ItchRecord::SHORT, ..ItchRecord::BLANK }
 }
 
 #[cold]
-fn unknown(kind: u8, bytes: &[u8]) -> Record {
+fn unknown(kind: u8, bytes: &[u8]) -> ItchRecord {
     match bytes.first_chunk::<PREFIX_BYTES>() {
-        Some(message) => Record::prefix(message, 0),
-        None => Record { kind, ..Record::BLANK },
+        Some(message) => ItchRecord::prefix(message, 0),
+        None => ItchRecord { kind, ..ItchRecord::BLANK },
     }
 }
 
@@ -345,11 +345,11 @@ impl Decoder {
         self.permutation.is_some()
     }
 
-    /// Returns the record of one message without framing. Never fails: see [`Record::flags`].
+    /// Returns the record of one message without framing. Never fails: see [`ItchRecord::flags`].
     #[inline]
     #[must_use]
-    pub fn record(&self, bytes: &[u8]) -> Record {
-        let mut record = Record::BLANK;
+    pub fn record(&self, bytes: &[u8]) -> ItchRecord {
+        let mut record = ItchRecord::BLANK;
         match self.permutation {
             Some(permutation) => permutation.record(bytes, &mut record),
             None => read(bytes, &mut record),
@@ -361,7 +361,7 @@ impl Decoder {
     ///
     /// Use it for one datagram at a time, and keep `records` within the first-level cache; 32 are enough.
     #[inline]
-    pub fn fill<'a>(&self, messages: impl Iterator<Item = &'a [u8]>, records: &mut [Record]) -> usize {
+    pub fn fill<'a>(&self, messages: impl Iterator<Item = &'a [u8]>, records: &mut [ItchRecord]) -> usize {
         match self.permutation {
             Some(permutation) => permutation.fill(messages, records),
             None => read_all(messages, records),
@@ -370,7 +370,7 @@ impl Decoder {
 }
 
 #[inline(never)]
-fn read_all<'a>(mut messages: impl Iterator<Item = &'a [u8]>, records: &mut [Record]) -> usize {
+fn read_all<'a>(mut messages: impl Iterator<Item = &'a [u8]>, records: &mut [ItchRecord]) -> usize {
     let mut count = 0;
     for record in records {
         let Some(message) = messages.next() else { break };

@@ -14,8 +14,10 @@ use recovery::GivenUp;
 use super::held::{Held, Insert, MAX_WINDOW};
 use super::lane::Lane;
 use super::seen::Seen;
-use super::{Jump, LANES, LARGEST_GAP, Line, LineStatistics, Restart, Settings, Sink, Statistics};
-use crate::framing::{Kind, Malformed, Messages, Packet, Session};
+use super::{
+    ArbiterSettings, ChannelStatistics, Jump, LANES, LARGEST_GAP, Line, LineStatistics, Restart, Sink,
+};
+use crate::framing::{DatagramKind, MalformedDatagram, Messages, Packet, Session};
 
 /// An arbiter that makes one stream of messages from the lines of a channel. See [the module](super) for its actions.
 ///
@@ -23,7 +25,7 @@ use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 /// a few words of book-keeping (`benches/itch`); only a message ahead of its sequence is copied.
 #[derive(Debug)]
 pub struct Arbiter {
-    settings: Settings,
+    settings: ArbiterSettings,
     session: Option<Session>,
     /// The previous sessions with their next sequences, the latest first.
     over: [Option<(Session, u64)>; SESSIONS],
@@ -59,7 +61,7 @@ pub struct Arbiter {
     settling: bool,
     /// `true` if the server of recovery has shown that it has the present numbering.
     is_renumbered_at_recovery: bool,
-    statistics: Statistics,
+    statistics: ChannelStatistics,
     lines: [Lane; LANES],
 }
 
@@ -69,7 +71,7 @@ const SESSIONS: usize = 8;
 impl Arbiter {
     /// Creates an arbiter in its initial state.
     #[must_use]
-    pub fn new(mut settings: Settings) -> Self {
+    pub fn new(mut settings: ArbiterSettings) -> Self {
         settings.window_messages = settings.window_messages.min(MAX_WINDOW);
         Self {
             settings,
@@ -93,7 +95,7 @@ impl Arbiter {
             renumbered: false,
             settling: false,
             is_renumbered_at_recovery: false,
-            statistics: Statistics::default(),
+            statistics: ChannelStatistics::default(),
             lines: std::array::from_fn(|_| Lane::new()),
         }
     }
@@ -101,7 +103,7 @@ impl Arbiter {
     /// Handles a datagram that arrived on `line`.
     ///
     /// # Errors
-    /// [`Malformed`]: it was counted, and nothing else has changed.
+    /// [`MalformedDatagram`]: it was counted, and nothing else has changed.
     #[inline]
     pub fn datagram(
         &mut self,
@@ -109,7 +111,7 @@ impl Arbiter {
         datagram: &[u8],
         received: Nanos,
         sink: &mut impl Sink,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), MalformedDatagram> {
         let parsed = self.settings.framing.parse(datagram);
         let statistics = &mut self.lines[line.number()].statistics;
         statistics.bytes += datagram.len() as u64;
@@ -132,9 +134,9 @@ impl Arbiter {
         statistics.datagrams += 1;
         statistics.trailing_bytes += packet.trailing as u64;
         match packet.kind {
-            Kind::Data { .. } => statistics.data_packets += 1,
-            Kind::Heartbeat { .. } => statistics.heartbeats += 1,
-            Kind::EndOfSession { .. } => statistics.ends_of_session += 1,
+            DatagramKind::Data { .. } => statistics.data_packets += 1,
+            DatagramKind::Heartbeat { .. } => statistics.heartbeats += 1,
+            DatagramKind::EndOfSession { .. } => statistics.ends_of_session += 1,
         }
         let from = packet.kind.sequences().0;
         if from == 0 {
@@ -179,9 +181,9 @@ impl Arbiter {
         }
         self.lines[line.number()].count(from, to, received);
         match packet.kind {
-            Kind::Data { messages, .. } => self.data(line, messages, received, sink),
-            Kind::Heartbeat { next } => self.knows(next, received),
-            Kind::EndOfSession { next } => self.announce(line, next, received, sink),
+            DatagramKind::Data { messages, .. } => self.data(line, messages, received, sink),
+            DatagramKind::Heartbeat { next } => self.knows(next, received),
+            DatagramKind::EndOfSession { next } => self.announce(line, next, received, sink),
         }
         self.moved(before, received, sink);
     }
@@ -199,8 +201,8 @@ impl Arbiter {
         }
     }
 
-    /// Declares the gaps older than [`Settings::window_age_ns`] plus the time for recovery. Every packet does so too, unless
-    /// [`Settings::expire_on_packet`] is off. Call it at [`next_expiry`](Self::next_expiry) or regularly while no packet arrives.
+    /// Declares the gaps older than [`ArbiterSettings::window_age_ns`] plus the time for recovery. Every packet does so too, unless
+    /// [`ArbiterSettings::expire_on_packet`] is off. Call it at [`next_expiry`](Self::next_expiry) or regularly while no packet arrives.
     pub fn expire(&mut self, now: Nanos, sink: &mut impl Sink) {
         // Each round advances `next`.
         while let Some(expiry) = self.next_expiry()
@@ -284,7 +286,7 @@ impl Arbiter {
 
     /// Returns the statistics of the channel.
     #[must_use]
-    pub const fn statistics(&self) -> &Statistics {
+    pub const fn statistics(&self) -> &ChannelStatistics {
         &self.statistics
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use tapeline_nanos::Nanos;
 
 use super::Line;
-use crate::framing::{Kind, Packet};
+use crate::framing::{DatagramKind, Packet};
 
 /// Number of remembered packets: at one packet a microsecond, lines that are 8 ms apart can still be compared.
 const PLACES: usize = 8_192;
@@ -84,7 +84,7 @@ impl Arrivals {
     /// Compares a packet with the earlier messages. One equal message is enough: a packet of another numbering has none, a damaged copy usually
     /// some. Compares every message, so it is for packets that do not continue their line.
     pub(super) fn likeness(&self, packet: &Packet<'_>) -> Likeness {
-        let Kind::Data { messages, .. } = packet.kind else { return Likeness::Unknown };
+        let DatagramKind::Data { messages, .. } = packet.kind else { return Likeness::Unknown };
         let mut likeness = Likeness::Unknown;
         for (sequence, message) in messages {
             match self.print(sequence) {

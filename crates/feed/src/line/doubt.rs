@@ -2,7 +2,7 @@
 
 use tapeline_nanos::Nanos;
 
-use crate::framing::{Kind, Packet, Session};
+use crate::framing::{DatagramKind, Packet, Session};
 
 /// A copy of one unconfirmed packet. One for each line; memory is allocated on first use, at most the size of a datagram.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(super) struct Doubt {
 #[derive(Clone, Copy, Debug)]
 struct Doubted {
     session: Session,
-    kind: Kind<'static>,
+    kind: DatagramKind<'static>,
     received: Nanos,
 }
 
@@ -59,7 +59,7 @@ impl Doubt {
 #[derive(Debug)]
 pub(super) struct Believed {
     session: Session,
-    kind: Kind<'static>,
+    kind: DatagramKind<'static>,
     blocks: Vec<u8>,
 }
 

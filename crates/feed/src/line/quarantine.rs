@@ -4,7 +4,7 @@ use tapeline_nanos::Nanos;
 
 use super::arrivals::Likeness;
 use super::statistics::Behind;
-use crate::framing::{Kind, Packet, Session};
+use crate::framing::{DatagramKind, Packet, Session};
 
 /// Maximum number of quarantined packets of one line.
 const PACKETS: usize = 32;
@@ -53,7 +53,7 @@ pub(super) enum Keep {
 
 #[derive(Clone, Copy, Debug)]
 struct Kept {
-    kind: Kind<'static>,
+    kind: DatagramKind<'static>,
     likeness: Likeness,
     received: Nanos,
     /// `true` if the packet was also handled as one of the old numbering.
@@ -167,7 +167,7 @@ impl Quarantine {
 
     /// Returns `true` if a stored packet that differed from the earlier messages has the same blocks as `packet`.
     pub(super) fn contradicts_as(&self, packet: &Packet<'_>) -> bool {
-        let Kind::Data { first, messages } = packet.kind else { return false };
+        let DatagramKind::Data { first, messages } = packet.kind else { return false };
         self.packets.iter().any(|kept| {
             kept.likeness == Likeness::Other
                 && kept.kind.sequences() == (first, messages.end())
@@ -175,7 +175,7 @@ impl Quarantine {
         })
     }
 
-    /// Returns the packets as packets of `session`, with their receive times; `all` of them, or only those not handled yet.
+    /// Returns the packets of `session`, with their receive times; `all` of them, or only those not handled yet.
     pub(super) fn packets(&self, session: Session, all: bool) -> impl Iterator<Item = (Nanos, Packet<'_>)> {
         self.packets.iter().filter(move |kept| all || !kept.taken).map(move |kept| {
             let kind = kept.kind.over(&self.blocks[kept.at..kept.at + kept.length]);

@@ -12,7 +12,7 @@ pub enum Start {
     FromOne,
 }
 
-/// The handling of a packet more than [`Settings::max_jump`] ahead.
+/// The handling of a packet more than [`ArbiterSettings::max_jump`] ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jump {
     /// Ignore it unless the next packet so far ahead agrees with it: one stray packet does no harm, and after a
@@ -41,7 +41,7 @@ pub enum Restart {
 
 /// The limits and policies of an arbiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct ArbiterSettings {
     /// The transport of the datagrams.
     pub framing: Framing,
     /// Maximum distance of a held message from the next one, in messages (at most 2²⁴). 40 bytes are allocated for
@@ -71,7 +71,7 @@ pub struct Settings {
     pub expire_on_packet: bool,
 }
 
-impl Default for Settings {
+impl Default for ArbiterSettings {
     /// MoldUDP64; 16,384 messages, 512 KiB, 20 ms: more than the difference between an exchange's lines, less than an outage to a reader of quotes.
     /// A jump of more than 4,096 messages needs confirmation: otherwise one wrong byte of a sequence would declare all messages before it missing.
     fn default() -> Self {

@@ -4,7 +4,7 @@ use std::ops::{AddAssign, Sub};
 
 use tapeline_nanos::Nanos;
 
-use crate::framing::Malformed;
+use crate::framing::MalformedDatagram;
 
 /// The maximum number of messages in a plausible gap: several times what any exchange sends in a day. Larger gaps come from wrong or forged
 /// sequences, and have a separate counter, because they would hide every real loss.
@@ -48,8 +48,8 @@ pub struct LineStatistics {
     pub absurd: u64,
     /// Bytes after the last announced message.
     pub trailing_bytes: u64,
-    /// Malformed datagrams, by [`Malformed::index`].
-    pub malformed: [u64; Malformed::ALL.len()],
+    /// Malformed datagrams, by [`MalformedDatagram::index`].
+    pub malformed: [u64; MalformedDatagram::ALL.len()],
     /// Receive time of the line's latest packet of the present session.
     pub last: Option<Nanos>,
     /// The delay of duplicates on this line after the first arrival on another line.
@@ -81,7 +81,7 @@ impl LineStatistics {
 
     /// Returns the counts of malformed datagrams with the reasons' labels.
     pub fn malformed_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        Malformed::ALL.iter().map(|reason| (reason.reason(), self.malformed[reason.index()]))
+        MalformedDatagram::ALL.iter().map(|reason| (reason.reason(), self.malformed[reason.index()]))
     }
 }
 
@@ -147,7 +147,7 @@ impl Skew {
 
 /// The statistics of a channel, all lines together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct ChannelStatistics {
     /// Messages delivered.
     pub delivered: u64,
     /// Messages copied and held because they were ahead of sequence.

@@ -1,6 +1,6 @@
 //! Writing packets.
 
-use super::{END_OF_SESSION, HEADER_BYTES, HEARTBEAT, MAX_MESSAGES, Session, header};
+use super::{END_OF_SESSION, HEADER_BYTES, HEARTBEAT, MAX_MESSAGES, MoldSession, header};
 
 /// The default maximum size of a packet in bytes: with the headers of IPv4 and UDP it fits in an
 /// Ethernet frame of 1,500 bytes, with room for tunnels.
@@ -9,7 +9,7 @@ pub const DEFAULT_PACKET_BYTES: usize = 1_400;
 /// The reason why a packet did not take a message, or a buffer a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum PacketRefused {
     /// The packet has no capacity for the message now: send it and begin the next one.
     #[error("the packet is full")]
     Full,
@@ -28,7 +28,7 @@ pub enum Refused {
 #[derive(Debug)]
 pub struct PacketBuilder<'b> {
     buffer: &'b mut [u8],
-    session: Session,
+    session: MoldSession,
     sequence: u64,
     count: u16,
     used: usize,
@@ -39,24 +39,24 @@ impl<'b> PacketBuilder<'b> {
     /// length of the buffer, whichever is less.
     ///
     /// # Errors
-    /// [`Refused::ShortBuffer`].
-    pub fn new(buffer: &'b mut [u8], session: Session, sequence: u64) -> Result<Self, Refused> {
+    /// [`PacketRefused::ShortBuffer`].
+    pub fn new(buffer: &'b mut [u8], session: MoldSession, sequence: u64) -> Result<Self, PacketRefused> {
         Self::with_limit(buffer, session, sequence, DEFAULT_PACKET_BYTES)
     }
 
     /// Does the same as [`new`](Self::new), with another limit in bytes for the whole packet.
     ///
     /// # Errors
-    /// [`Refused::ShortBuffer`], also where the limit is below the header's 20 bytes.
+    /// [`PacketRefused::ShortBuffer`], also where the limit is below the header's 20 bytes.
     pub fn with_limit(
         buffer: &'b mut [u8],
-        session: Session,
+        session: MoldSession,
         sequence: u64,
         limit: usize,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, PacketRefused> {
         let limit = limit.min(buffer.len());
         if limit < HEADER_BYTES {
-            return Err(Refused::ShortBuffer);
+            return Err(PacketRefused::ShortBuffer);
         }
         Ok(Self { buffer: &mut buffer[..limit], session, sequence, count: 0, used: HEADER_BYTES })
     }
@@ -64,20 +64,22 @@ impl<'b> PacketBuilder<'b> {
     /// Adds a message.
     ///
     /// # Errors
-    /// [`Refused`]; the packet stays as it was.
+    /// [`PacketRefused`]; the packet stays as it was.
     #[inline]
-    pub fn push(&mut self, message: &[u8]) -> Result<(), Refused> {
-        let Ok(length) = u16::try_from(message.len()) else { return Err(Refused::TooLong) };
+    pub fn push(&mut self, message: &[u8]) -> Result<(), PacketRefused> {
+        let Ok(length) = u16::try_from(message.len()) else { return Err(PacketRefused::TooLong) };
         let block = 2 + message.len();
         if HEADER_BYTES + block > self.buffer.len() {
-            return Err(Refused::TooLong);
+            return Err(PacketRefused::TooLong);
         }
         if self.count == MAX_MESSAGES {
-            return Err(Refused::Full);
+            return Err(PacketRefused::Full);
         }
-        let Some(room) = self.buffer.get_mut(self.used..self.used + block) else { return Err(Refused::Full) };
+        let Some(room) = self.buffer.get_mut(self.used..self.used + block) else {
+            return Err(PacketRefused::Full);
+        };
         if self.sequence.checked_add(u64::from(self.count) + 1).is_none() {
-            return Err(Refused::SequenceOverflow);
+            return Err(PacketRefused::SequenceOverflow);
         }
         let (prefix, data) = room.split_at_mut(2);
         prefix.copy_from_slice(&length.to_be_bytes());
@@ -115,12 +117,12 @@ impl<'b> PacketBuilder<'b> {
 
 /// Returns a heartbeat; `next` is the sequence of the next message.
 #[must_use]
-pub fn heartbeat(session: Session, next: u64) -> [u8; HEADER_BYTES] {
+pub fn heartbeat(session: MoldSession, next: u64) -> [u8; HEADER_BYTES] {
     header(session, next, HEARTBEAT)
 }
 
 /// Returns an end-of-session packet; `next` is one more than the sequence of the last message.
 #[must_use]
-pub fn end_of_session(session: Session, next: u64) -> [u8; HEADER_BYTES] {
+pub fn end_of_session(session: MoldSession, next: u64) -> [u8; HEADER_BYTES] {
     header(session, next, END_OF_SESSION)
 }

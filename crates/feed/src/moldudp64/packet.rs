@@ -1,12 +1,12 @@
 //! Reading a packet.
 
-use super::{END_OF_SESSION, HEADER_BYTES, HEARTBEAT, Session, fields};
+use super::{END_OF_SESSION, HEADER_BYTES, HEARTBEAT, MoldSession, fields};
 use crate::blocks::{Cut, Messages};
 
 /// The reason why a datagram is not a MoldUDP64 packet. The fault is at the sender or on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum MalformedMoldPacket {
     /// The datagram is shorter than a header.
     #[error("shorter than the header of 20 bytes")]
     ShortHeader,
@@ -21,7 +21,7 @@ pub enum Malformed {
     SequenceOverflow,
 }
 
-impl From<Cut> for Malformed {
+impl From<Cut> for MalformedMoldPacket {
     fn from(cut: Cut) -> Self {
         match cut {
             Cut::MissingLength => Self::MissingLength,
@@ -32,13 +32,13 @@ impl From<Cut> for Malformed {
 
 /// A well-formed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packet<'a> {
+pub enum MoldPacket<'a> {
     /// Messages.
     Data(Data<'a>),
     /// The sender is alive, and has sent everything before `next`.
     Heartbeat {
         /// The session.
-        session: Session,
+        session: MoldSession,
         /// Sequence of the next message.
         next: u64,
         /// Bytes after the header, which should not be there.
@@ -47,7 +47,7 @@ pub enum Packet<'a> {
     /// The session has no more messages.
     EndOfSession {
         /// The session.
-        session: Session,
+        session: MoldSession,
         /// One more than the sequence of the session's last message.
         next: u64,
         /// Bytes after the header, which should not be there.
@@ -55,10 +55,10 @@ pub enum Packet<'a> {
     },
 }
 
-impl Packet<'_> {
+impl MoldPacket<'_> {
     /// Returns the session of the packet.
     #[must_use]
-    pub const fn session(&self) -> Session {
+    pub const fn session(&self) -> MoldSession {
         match *self {
             Self::Data(Data { session, .. })
             | Self::Heartbeat { session, .. }
@@ -80,7 +80,7 @@ impl Packet<'_> {
 /// A packet with messages; all of its blocks have been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data<'a> {
-    session: Session,
+    session: MoldSession,
     trailing: usize,
     messages: Messages<'a>,
 }
@@ -88,7 +88,7 @@ pub struct Data<'a> {
 impl<'a> Data<'a> {
     /// Returns the session.
     #[must_use]
-    pub const fn session(&self) -> Session {
+    pub const fn session(&self) -> MoldSession {
         self.session
     }
 
@@ -127,19 +127,22 @@ impl<'a> Data<'a> {
 /// Parses a datagram as a packet and checks that every announced message is present.
 ///
 /// # Errors
-/// [`Malformed`], with nothing delivered. Trailing bytes are no error; they are counted in the packet.
+/// [`MalformedMoldPacket`], with nothing delivered. Trailing bytes are no error; they are counted in the packet.
 #[inline]
-pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Malformed> {
-    let (head, rest) = datagram.split_first_chunk::<HEADER_BYTES>().ok_or(Malformed::ShortHeader)?;
+pub fn parse(datagram: &[u8]) -> Result<MoldPacket<'_>, MalformedMoldPacket> {
+    let (head, rest) =
+        datagram.split_first_chunk::<HEADER_BYTES>().ok_or(MalformedMoldPacket::ShortHeader)?;
     let (session, sequence, count) = fields(head);
     match count {
-        HEARTBEAT => return Ok(Packet::Heartbeat { session, next: sequence, trailing: rest.len() }),
-        END_OF_SESSION => return Ok(Packet::EndOfSession { session, next: sequence, trailing: rest.len() }),
+        HEARTBEAT => return Ok(MoldPacket::Heartbeat { session, next: sequence, trailing: rest.len() }),
+        END_OF_SESSION => {
+            return Ok(MoldPacket::EndOfSession { session, next: sequence, trailing: rest.len() });
+        }
         _ => {}
     }
     if sequence.checked_add(u64::from(count)).is_none() {
-        return Err(Malformed::SequenceOverflow);
+        return Err(MalformedMoldPacket::SequenceOverflow);
     }
     let (messages, after) = Messages::split(rest, sequence, count, false)?;
-    Ok(Packet::Data(Data { session, trailing: after.len(), messages }))
+    Ok(MoldPacket::Data(Data { session, trailing: after.len(), messages }))
 }

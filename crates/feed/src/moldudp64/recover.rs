@@ -1,27 +1,27 @@
 //! Requests for retransmission: a client without sockets or clock.
 //!
-//! [`Client`] takes the missing ranges ([`update`](Client::update)), decides which request goes to which server and when
-//! ([`poll`](Client::poll)), and checks the answers ([`answer`](Client::answer)). Messages that no server delivers are given up,
-//! and reported once ([`given_up`](Client::given_up)).
+//! [`RetransmissionClient`] takes the missing ranges ([`update`](RetransmissionClient::update)), decides which request goes to which server and when
+//! ([`poll`](RetransmissionClient::poll)), and checks the answers ([`answer`](RetransmissionClient::answer)). Messages that no server delivers are given up,
+//! and reported once ([`given_up`](RetransmissionClient::given_up)).
 //!
 //! | situation | action |
 //! |---|---|
-//! | messages are missing for [`Settings::delay_ns`] | requested in pieces of at most [`PIECE`] messages, oldest first |
+//! | messages are missing for [`ClientSettings::delay_ns`] | requested in pieces of at most [`PIECE`] messages, oldest first |
 //! | an answer is shorter than the request | the rest is requested at once |
-//! | silence for [`Settings::timeout_ns`] | the next server is asked, round robin |
-//! | [`Settings::max_tries`] requests in a row without a result | given up |
-//! | a hole of more than [`Settings::max_hole`] messages | given up at once |
-//! | sequence reset ([`begin_again`](Client::begin_again)) | all ranges are dropped; new ones are requested when no old answer can arrive any more |
+//! | silence for [`ClientSettings::timeout_ns`] | the next server is asked, round robin |
+//! | [`ClientSettings::max_tries`] requests in a row without a result | given up |
+//! | a hole of more than [`ClientSettings::max_hole`] messages | given up at once |
+//! | sequence reset ([`begin_again`](RetransmissionClient::begin_again)) | all ranges are dropped; new ones are requested when no old answer can arrive any more |
 //! | messages arrived another way | dropped; a later answer is counted as not wanted |
 //! | a malformed answer | counted by reason and dropped; the server's time-out continues |
-//! | more requests than the rate or [`Settings::max_outstanding`] allow | they wait |
+//! | more requests than the rate or [`ClientSettings::max_outstanding`] allow | they wait |
 
 use std::mem;
 use std::ops::RangeInclusive;
 
 use tapeline_nanos::Nanos;
 
-use super::{Data, Malformed, Packet, Request, Session, parse};
+use super::{Data, MalformedMoldPacket, MoldPacket, MoldSession, Request, parse};
 use crate::token_bucket::TokenBucket;
 
 /// The maximum number of messages of one request. One packet holds some forty; several pieces of a large hole are requested at once.
@@ -32,7 +32,7 @@ pub const MAX_PIECES: usize = 1_024;
 
 /// The settings of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct ClientSettings {
     /// Number of servers; their numbers start at 0.
     pub servers: usize,
     /// Time in ns for which missing messages are left to the lines before they are requested: one line may just be late.
@@ -51,7 +51,7 @@ pub struct Settings {
     pub burst: u64,
 }
 
-impl Default for Settings {
+impl Default for ClientSettings {
     /// One server that is asked at once, 1 s as the protocol's specification advises, three tries, 20,000 messages, 16 requests at once, 1,000 a
     /// second.
     fn default() -> Self {
@@ -83,7 +83,7 @@ pub struct Ask {
 pub enum Rejected {
     /// The answer is not a packet.
     #[error("the answer is malformed: {0}")]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] MalformedMoldPacket),
     /// The answer belongs to another session than the request.
     #[error("the answer is of another session")]
     OtherSession,
@@ -113,7 +113,7 @@ impl Rejected {
 
 /// The statistics of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct ClientStatistics {
     /// Requests sent.
     pub requests: u64,
     /// Requests without an answer in time.
@@ -128,7 +128,7 @@ pub struct Statistics {
     pub rejected: [u64; Rejected::REASONS.len()],
 }
 
-impl Statistics {
+impl ClientStatistics {
     /// Returns the counts of answers not accepted, with the reasons' labels.
     pub fn rejected_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Rejected::REASONS.into_iter().zip(self.rejected)
@@ -165,9 +165,9 @@ enum State {
 
 /// The retransmission client of one channel. See [the module](self).
 #[derive(Debug)]
-pub struct Client {
-    settings: Settings,
-    session: Option<Session>,
+pub struct RetransmissionClient {
+    settings: ClientSettings,
+    session: Option<MoldSession>,
     /// Ascending and separate.
     pieces: Vec<Piece>,
     /// The pieces of the next update while it is built.
@@ -177,13 +177,13 @@ pub struct Client {
     server: usize,
     /// Time until which an answer to a request from before a sequence reset may arrive.
     hold_until: Nanos,
-    statistics: Statistics,
+    statistics: ClientStatistics,
 }
 
-impl Client {
+impl RetransmissionClient {
     /// Creates a client without missing messages. Allocates all its memory.
     #[must_use]
-    pub fn new(mut settings: Settings) -> Self {
+    pub fn new(mut settings: ClientSettings) -> Self {
         settings.servers = settings.servers.max(1);
         settings.max_tries = settings.max_tries.max(1);
         settings.max_outstanding = settings.max_outstanding.max(1);
@@ -195,7 +195,7 @@ impl Client {
             bucket: TokenBucket::new(settings.requests_per_second, settings.burst),
             server: 0,
             hold_until: Nanos(0),
-            statistics: Statistics::default(),
+            statistics: ClientStatistics::default(),
         }
     }
 
@@ -204,7 +204,7 @@ impl Client {
     /// for each hole and each piece.
     pub fn update(
         &mut self,
-        session: Session,
+        session: MoldSession,
         missing: impl IntoIterator<Item = RangeInclusive<u64>>,
         now: Nanos,
     ) {
@@ -240,7 +240,7 @@ impl Client {
     }
 
     /// Handles a sequence reset: earlier requests were for other messages with the same sequences. An old answer looks like a new one, so while
-    /// one may still arrive ([`Settings::timeout_ns`] after the request) nothing is requested, and answers are not
+    /// one may still arrive ([`ClientSettings::timeout_ns`] after the request) nothing is requested, and answers are not
     /// accepted.
     pub fn begin_again(&mut self) {
         let asked = self.pieces.iter().filter_map(|piece| match piece.state {
@@ -251,7 +251,7 @@ impl Client {
         self.pieces.clear();
     }
 
-    /// Requests the messages that are missing now without [`Settings::delay_ns`], because the lines deliver nothing more.
+    /// Requests the messages that are missing now without [`ClientSettings::delay_ns`], because the lines deliver nothing more.
     pub fn hurry(&mut self) {
         for piece in &mut self.pieces {
             piece.since = Nanos(0);
@@ -360,7 +360,7 @@ impl Client {
 
     /// Returns the statistics.
     #[must_use]
-    pub const fn statistics(&self) -> &Statistics {
+    pub const fn statistics(&self) -> &ClientStatistics {
         &self.statistics
     }
 
@@ -369,7 +369,7 @@ impl Client {
         if self.session != Some(packet.session()) {
             return Err(Rejected::OtherSession);
         }
-        let Packet::Data(data) = packet else { return Err(Rejected::NoMessages) };
+        let MoldPacket::Data(data) = packet else { return Err(Rejected::NoMessages) };
         let asked = |piece: &Piece| match piece.state {
             State::Asked { first, last, .. } => first <= data.sequence() && data.end() - 1 <= last,
             State::Due | State::GivenUp { .. } => false,
@@ -406,7 +406,7 @@ impl Client {
         }
     }
 
-    fn give_up(piece: Option<&mut Piece>, statistics: &mut Statistics) {
+    fn give_up(piece: Option<&mut Piece>, statistics: &mut ClientStatistics) {
         if let Some(piece) = piece {
             piece.state = State::GivenUp { said: false };
             statistics.given_up = statistics.given_up.saturating_add(piece.last - piece.first + 1);

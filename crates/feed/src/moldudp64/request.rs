@@ -1,12 +1,12 @@
 //! Requests for retransmission.
 
-use super::{HEADER_BYTES, MAX_MESSAGES, Malformed, Session, fields, header};
+use super::{HEADER_BYTES, MAX_MESSAGES, MalformedMoldPacket, MoldSession, fields, header};
 
 /// A request to a retransmission server, which answers with one packet to the sender's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
     /// The session.
-    pub session: Session,
+    pub session: MoldSession,
     /// The first requested sequence.
     pub sequence: u64,
     /// The number of requested messages.
@@ -16,7 +16,7 @@ pub struct Request {
 impl Request {
     /// Creates the request for the messages `first` to `last`, or for as many of the first ones as one request can name.
     #[must_use]
-    pub fn for_gap(session: Session, first: u64, last: u64) -> Self {
+    pub fn for_gap(session: MoldSession, first: u64, last: u64) -> Self {
         let wanted = last.saturating_sub(first).saturating_add(1).min(u64::from(MAX_MESSAGES));
         // Lossless: at most MAX_MESSAGES.
         Self { session, sequence: first, count: wanted as u16 }
@@ -31,9 +31,9 @@ impl Request {
     /// Parses a datagram as a request. Ignores all bytes after the first 20.
     ///
     /// # Errors
-    /// [`Malformed::ShortHeader`].
-    pub fn decode(datagram: &[u8]) -> Result<Self, Malformed> {
-        let head = datagram.first_chunk::<HEADER_BYTES>().ok_or(Malformed::ShortHeader)?;
+    /// [`MalformedMoldPacket::ShortHeader`].
+    pub fn decode(datagram: &[u8]) -> Result<Self, MalformedMoldPacket> {
+        let head = datagram.first_chunk::<HEADER_BYTES>().ok_or(MalformedMoldPacket::ShortHeader)?;
         let (session, sequence, count) = fields(head);
         Ok(Self { session, sequence, count })
     }

@@ -19,7 +19,7 @@ pub const LONGEST_ANSWER: usize = 65_507;
 
 /// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct ServerSettings {
     /// Maximum bytes of a packet. A longer message gets its own packet.
     pub packet_bytes: usize,
     /// Long-term bytes per second for one address.
@@ -30,7 +30,7 @@ pub struct Settings {
     pub max_requesters: usize,
 }
 
-impl Default for Settings {
+impl Default for ServerSettings {
     /// Packets of 1,400 bytes; 4 MB/s for each of 1,024 addresses, 40 MB/s for all: a gap of 10,000 messages in a tenth
     /// of a second.
     fn default() -> Self {
@@ -88,7 +88,7 @@ impl Unanswered {
 
 /// The statistics of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct ServerStatistics {
     /// Datagrams received.
     pub requests: u64,
     /// Packets sent.
@@ -101,7 +101,7 @@ pub struct Statistics {
     pub unanswered: [u64; Unanswered::ALL.len()],
 }
 
-impl Statistics {
+impl ServerStatistics {
     /// Returns the counts of requests without an answer, with the reasons' labels.
     pub fn unanswered_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Unanswered::ALL.iter().map(|reason| (reason.reason(), self.unanswered[reason.index()]))
@@ -110,26 +110,26 @@ impl Statistics {
 
 /// The server of one channel's [`History`]. See [the module](self).
 #[derive(Debug)]
-pub struct Server {
-    settings: Settings,
+pub struct RetransmissionServer {
+    settings: ServerSettings,
     requesters: HashMap<Ipv4Addr, TokenBucket, RandomState>,
     all: TokenBucket,
     /// Time of the last removal of silent requesters, which limits it during a flood of requests.
     swept: Option<Nanos>,
-    statistics: Statistics,
+    statistics: ServerStatistics,
 }
 
 /// A bucket holds the tokens of a quarter of a second: more than the answers of one round trip.
 const SAVED_UP: u64 = 4;
 
-impl Server {
+impl RetransmissionServer {
     /// Creates a server without requests.
     #[must_use]
-    pub fn new(mut settings: Settings) -> Self {
+    pub fn new(mut settings: ServerSettings) -> Self {
         settings.packet_bytes = settings.packet_bytes.clamp(HEADER_BYTES + 2, LONGEST_ANSWER);
         let all = bucket(settings.bytes_per_second);
         let requesters = HashMap::with_capacity_and_hasher(settings.max_requesters, RandomState::default());
-        Self { settings, requesters, all, swept: None, statistics: Statistics::default() }
+        Self { settings, requesters, all, swept: None, statistics: ServerStatistics::default() }
     }
 
     /// Answers a datagram of `requester` at the front of `buffer`, which should have [`LONGEST_ANSWER`] bytes.
@@ -162,7 +162,7 @@ impl Server {
 
     /// Returns the statistics.
     #[must_use]
-    pub const fn statistics(&self) -> &Statistics {
+    pub const fn statistics(&self) -> &ServerStatistics {
         &self.statistics
     }
 

@@ -10,7 +10,8 @@ use tapeline_nanos::Nanos;
 use super::{Applied, Instrument};
 use crate::dbn::view::Imbalance;
 use crate::dbn::{
-    self, Best, Book, Books, Change, Header, Letter, Malformed, Place, Record, Settings, Symbols,
+    self, Best, BookIndex, DbnBook, DbnBooks, DbnChange, DbnRecord, DbnSettings, DbnSymbols, Header, Letter,
+    MalformedRecord,
 };
 use crate::draft::{
     self, Auction, Changed, Conditions, Detail, Draft, ImbalanceSide, Price, Reason, Trade, TradingStatus,
@@ -25,7 +26,7 @@ const DAY_NS: u64 = 86_400_000_000_000;
 /// A normaliser that maintains the books of a stream of records, and drafts an update whenever a published field changes.
 #[derive(Debug)]
 pub struct Dbn {
-    books: Books,
+    books: DbnBooks,
     levels: Levels,
     /// The detail of the last record, if it has one.
     detail: Option<Detail>,
@@ -36,9 +37,9 @@ pub struct Dbn {
 impl Dbn {
     /// Creates a normaliser in its initial state.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: DbnSettings) -> Self {
         Self {
-            books: Books::new(settings, Symbols::default()),
+            books: DbnBooks::new(settings, DbnSymbols::default()),
             levels: Levels::default(),
             detail: None,
             records: ByType::default(),
@@ -47,20 +48,20 @@ impl Dbn {
     }
 
     /// Sets the symbols of the instrument numbers: those of a file's metadata.
-    pub fn name_by(&mut self, symbols: Symbols) {
+    pub fn name_by(&mut self, symbols: DbnSymbols) {
         self.books.name_by(symbols);
     }
 
     /// Applies one record. Allocates only if a book gets deeper, or an instrument or a name is new.
     ///
     /// # Errors
-    /// [`Malformed`]: it was counted, and nothing else has changed.
+    /// [`MalformedRecord`]: it was counted, and nothing else has changed.
     #[inline]
-    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, Malformed> {
+    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, MalformedRecord> {
         let (header, record) = match (Header::of(bytes), dbn::decode(bytes)) {
             (Some(header), Ok(record)) => (header, record),
             (_, Err(malformed)) => return Err(self.malformed(malformed)),
-            (None, Ok(_)) => return Err(self.malformed(Malformed::Short { length: bytes.len() })),
+            (None, Ok(_)) => return Err(self.malformed(MalformedRecord::Short { length: bytes.len() })),
         };
         self.records.count(header.kind.0);
         let change = self.books.apply(&header, &record);
@@ -68,8 +69,8 @@ impl Dbn {
         if change.depth || change.named {
             self.show_levels(&change, header.ts_event);
         }
-        let is_auction = matches!(record, Record::Imbalance(_));
-        if let Record::Imbalance(imbalance) = &record {
+        let is_auction = matches!(record, DbnRecord::Imbalance(_));
+        if let DbnRecord::Imbalance(imbalance) = &record {
             self.detail = Some(Detail::Auction(auction_of(imbalance)));
         }
         let draft = if change.is_any() || is_auction { self.draft(&change, is_auction) } else { None };
@@ -83,7 +84,7 @@ impl Dbn {
     }
 
     /// Stores the levels of an instrument if its event is complete, or if its number was reassigned.
-    fn show_levels(&mut self, change: &Change, ts_event: u64) {
+    fn show_levels(&mut self, change: &DbnChange, ts_event: u64) {
         let Some((place, book)) = change.place.and_then(|place| Some((place, self.books.book(place)?)))
         else {
             return;
@@ -92,7 +93,7 @@ impl Dbn {
             self.levels.forget(place.into());
         }
         let Some(depth) = book.depth().filter(|_| !book.in_event()) else { return };
-        let level = |side, price: dbn::Price, size: u32, orders| {
+        let level = |side, price: dbn::DbnPrice, size: u32, orders| {
             Some(Level { side, price: self::price(price.defined()?), size: u64::from(size), orders })
         };
         let bids = depth.iter().filter_map(|it| level(Side::Bid, it.bid_px, it.bid_sz, it.bid_ct));
@@ -101,7 +102,7 @@ impl Dbn {
     }
 
     #[cold]
-    fn malformed(&mut self, malformed: Malformed) -> Malformed {
+    fn malformed(&mut self, malformed: MalformedRecord) -> MalformedRecord {
         self.malformed += 1;
         malformed
     }
@@ -116,7 +117,7 @@ impl Dbn {
     #[inline]
     #[must_use]
     pub fn name(&self, instrument: Instrument) -> Option<&str> {
-        self.books.book(place(instrument)?).map(Book::name)
+        self.books.book(place(instrument)?).map(DbnBook::name)
     }
 
     /// Returns all instruments, in the order of appearance.
@@ -125,7 +126,7 @@ impl Dbn {
     }
 
     #[inline]
-    fn draft(&self, change: &Change, auction: bool) -> Option<Draft> {
+    fn draft(&self, change: &DbnChange, auction: bool) -> Option<Draft> {
         let changed = Changed {
             bid: change.bid,
             bid_size: change.bid_size,
@@ -147,7 +148,7 @@ impl Dbn {
 
     /// Returns the books.
     #[must_use]
-    pub const fn books(&self) -> &Books {
+    pub const fn books(&self) -> &DbnBooks {
         &self.books
     }
 
@@ -178,19 +179,19 @@ impl Dbn {
     }
 }
 
-impl From<Place> for Instrument {
-    fn from(place: Place) -> Self {
+impl From<BookIndex> for Instrument {
+    fn from(place: BookIndex) -> Self {
         Self(place.0.saturating_add(1))
     }
 }
 
 #[inline]
-fn place(instrument: Instrument) -> Option<Place> {
-    instrument.0.checked_sub(1).map(Place)
+fn place(instrument: Instrument) -> Option<BookIndex> {
+    instrument.0.checked_sub(1).map(BookIndex)
 }
 
 #[inline]
-fn draft_of(book: &Book, changed: Changed) -> Draft {
+fn draft_of(book: &DbnBook, changed: Changed) -> Draft {
     let (top, volume) = (book.top(), book.volume());
     let (status, reason) = trading_status(book);
     Draft {
@@ -218,20 +219,20 @@ fn draft_of(book: &Book, changed: Changed) -> Draft {
 }
 
 #[inline]
-const fn price(price: dbn::Price) -> Price {
-    Price { mantissa: price.0, decimals: dbn::Price::DECIMALS }
+const fn price(price: dbn::DbnPrice) -> Price {
+    Price { mantissa: price.0, decimals: dbn::DbnPrice::DECIMALS }
 }
 
 #[inline]
-const fn quote(best: Best) -> draft::Quote {
-    draft::Quote { price: price(best.price), size: best.size }
+const fn quote(best: Best) -> draft::DraftQuote {
+    draft::DraftQuote { price: price(best.price), size: best.size }
 }
 
 /// Returns the state of an auction. The near price clears the orders on the book, the far price only those for the auction. Source: Databento's
 /// schema imbalance.
 #[cold]
 fn auction_of(it: &Imbalance<'_>) -> Auction {
-    let told = |told: dbn::Price| told.defined().filter(|told| told.0 != 0).map(price);
+    let told = |told: dbn::DbnPrice| told.defined().filter(|told| told.0 != 0).map(price);
     Auction {
         kind: it.auction_type().0,
         paired: u64::from(it.paired_qty()),
@@ -254,7 +255,7 @@ fn auction_of(it: &Imbalance<'_>) -> Auction {
 
 /// Returns the status of a trading state. If the action does not concern trading (such as a short sale restriction), the record's own flag decides.
 /// Source: Databento's schema status, its actions.
-fn trading_status(book: &Book) -> (TradingStatus, Reason) {
+fn trading_status(book: &DbnBook) -> (TradingStatus, Reason) {
     let Some(told) = book.status() else { return (TradingStatus::UNDEFINED, Reason::default()) };
     let status = match (told.action, told.is_trading) {
         (8..=10 | 15, _) => TradingStatus::HALTED,

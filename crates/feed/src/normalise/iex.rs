@@ -14,10 +14,12 @@ use tapeline_nanos::Nanos;
 
 use super::{Applied, Instrument};
 use crate::draft::{
-    self, Auction, Broken, Changed, Conditions, Detail, Draft, ImbalanceSide, Price, Reason, Trade,
+    self, Auction, BrokenTrade, Changed, Conditions, Detail, Draft, ImbalanceSide, Price, Reason, Trade,
     TradingStatus, Variation,
 };
-use crate::iex::{self, Book, Books, Change, Listing, Malformed, Message, Quote, decode};
+use crate::iex::{
+    self, IexBook, IexBooks, IexChange, IexMessage, IexQuote, Listing, MalformedIexMessage, decode,
+};
 use crate::itch::ByType;
 
 /// Nanoseconds of a day.
@@ -32,25 +34,25 @@ const IEX_ALONE: &str = "IEX";
 /// A normaliser that maintains the books of an IEX feed, and drafts an update whenever a published field changes.
 #[derive(Debug)]
 pub struct Iex {
-    books: Books,
+    books: IexBooks,
     /// The detail of the last message, if it has one.
     detail: Option<Detail>,
-    counters: super::Counters,
+    counters: super::NormaliserCounters,
 }
 
 impl Iex {
     /// Creates a normaliser in its initial state.
     #[must_use]
-    pub fn new(settings: iex::Settings) -> Self {
-        Self { books: Books::new(settings), detail: None, counters: super::Counters::default() }
+    pub fn new(settings: iex::IexSettings) -> Self {
+        Self { books: IexBooks::new(settings), detail: None, counters: super::NormaliserCounters::default() }
     }
 
     /// Applies one message. Allocates only if a book gets deeper, or a symbol is new.
     ///
     /// # Errors
-    /// [`Malformed`]: it was counted, and nothing else has changed.
+    /// [`MalformedIexMessage`]: it was counted, and nothing else has changed.
     #[inline]
-    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, Malformed> {
+    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, MalformedIexMessage> {
         let message = match decode(bytes) {
             Ok(message) => message,
             Err(malformed) => return Err(self.malformed(malformed)),
@@ -75,10 +77,10 @@ impl Iex {
     }
 
     #[cold]
-    fn malformed(&mut self, malformed: Malformed) -> Malformed {
+    fn malformed(&mut self, malformed: MalformedIexMessage) -> MalformedIexMessage {
         match malformed {
-            Malformed::Empty => self.counters.empty += 1,
-            Malformed::Short { kind, .. } => self.counters.short.count(kind.letter()),
+            MalformedIexMessage::Empty => self.counters.empty += 1,
+            MalformedIexMessage::Short { kind, .. } => self.counters.short.count(kind.letter()),
         }
         malformed
     }
@@ -93,7 +95,7 @@ impl Iex {
     #[inline]
     #[must_use]
     pub fn name(&self, instrument: Instrument) -> Option<&str> {
-        self.books.book(number(instrument)?).map(Book::name).filter(|name| !name.is_empty())
+        self.books.book(number(instrument)?).map(IexBook::name).filter(|name| !name.is_empty())
     }
 
     /// Returns all instruments with a symbol, in the order of appearance.
@@ -103,7 +105,7 @@ impl Iex {
     }
 
     #[inline]
-    fn draft(&self, change: &Change) -> Option<Draft> {
+    fn draft(&self, change: &IexChange) -> Option<Draft> {
         let changed = Changed {
             bid: change.bid,
             bid_size: change.bid_size,
@@ -118,7 +120,7 @@ impl Iex {
     }
 
     #[inline]
-    fn draft_of(&self, instrument: iex::Instrument, changed: Changed) -> Option<Draft> {
+    fn draft_of(&self, instrument: iex::IexInstrument, changed: Changed) -> Option<Draft> {
         let (book, listing) = (self.books.book(instrument)?, self.books.listing(instrument)?);
         let (top, volume) = (book.top(), book.volume());
         let (status, reason) = trading_status(listing);
@@ -145,7 +147,7 @@ impl Iex {
 
     /// Returns the books.
     #[must_use]
-    pub const fn books(&self) -> &Books {
+    pub const fn books(&self) -> &IexBooks {
         &self.books
     }
 
@@ -157,7 +159,7 @@ impl Iex {
 
     /// Returns the counters.
     #[must_use]
-    pub const fn counters(&self) -> &super::Counters {
+    pub const fn counters(&self) -> &super::NormaliserCounters {
         &self.counters
     }
 
@@ -174,25 +176,25 @@ impl Iex {
 }
 
 /// Numbers of a feed begin at 1: 0 stands for messages about no instrument.
-impl From<iex::Instrument> for Instrument {
-    fn from(instrument: iex::Instrument) -> Self {
+impl From<iex::IexInstrument> for Instrument {
+    fn from(instrument: iex::IexInstrument) -> Self {
         Self(instrument.0.saturating_add(1))
     }
 }
 
 #[inline]
-fn number(instrument: Instrument) -> Option<iex::Instrument> {
-    instrument.0.checked_sub(1).map(iex::Instrument)
+fn number(instrument: Instrument) -> Option<iex::IexInstrument> {
+    instrument.0.checked_sub(1).map(iex::IexInstrument)
 }
 
 #[inline]
-fn price(price: iex::Price) -> Price {
+fn price(price: iex::IexPrice) -> Price {
     Price { mantissa: price.0, decimals: DECIMALS }
 }
 
 #[inline]
-fn quote(quote: Quote) -> Option<draft::Quote> {
-    quote.is_some().then(|| draft::Quote { price: price(quote.price), size: u64::from(quote.size) })
+fn quote(quote: IexQuote) -> Option<draft::DraftQuote> {
+    quote.is_some().then(|| draft::DraftQuote { price: price(quote.price), size: u64::from(quote.size) })
 }
 
 /// Number of the lowest flags of a trade, which have no meaning.
@@ -223,16 +225,16 @@ const FLAG_LETTERS: [u8; 5] = *b"FTI8X";
 
 /// Returns the detail of a broken trade or an auction's state.
 #[cold]
-fn detail_of(message: &Message<'_>) -> Option<Detail> {
+fn detail_of(message: &IexMessage<'_>) -> Option<Detail> {
     match message {
-        Message::TradeBreak(m) => Some(Detail::Broken(Broken {
+        IexMessage::TradeBreak(m) => Some(Detail::Broken(BrokenTrade {
             id: m.trade(),
             traded: Some((price(m.price()), u64::from(m.size()))),
             at_ns: m.ts_ns() % DAY_NS,
         })),
-        Message::AuctionInformation(m) => {
+        IexMessage::AuctionInformation(m) => {
             // A missing price is 0.
-            let told = |told: iex::Price| (told.0 != 0).then(|| price(told));
+            let told = |told: iex::IexPrice| (told.0 != 0).then(|| price(told));
             Some(Detail::Auction(Auction {
                 kind: m.kind().0,
                 paired: u64::from(m.paired()),

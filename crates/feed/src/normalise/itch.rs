@@ -17,10 +17,12 @@ use super::{Applied, Instrument};
 use crate::book::{self, Book, Books, Change, PrintKind};
 use crate::depth::{self, Depth};
 use crate::draft::{
-    self, Auction, Broken, Changed, Conditions, Detail, Draft, ImbalanceSide, Price, Reason, Trade,
+    self, Auction, BrokenTrade, Changed, Conditions, Detail, Draft, ImbalanceSide, Price, Reason, Trade,
     TradingStatus, Variation,
 };
-use crate::itch::{ByType, Code, Decoder, Locate, Malformed, MessageType, Record, Side, decode};
+use crate::itch::{
+    ByType, Code, Decoder, ItchRecord, Locate, MalformedItchMessage, MessageType, Side, decode,
+};
 
 /// Nanoseconds of a day.
 const DAY_NS: u64 = 86_400_000_000_000;
@@ -34,9 +36,9 @@ const DECIMALS: u8 = 4;
 /// The currency of ITCH's prices in ISO 4217.
 const US_DOLLAR: u16 = 840;
 
-/// The counters of a normaliser, in addition to those of [the books](book::Counters).
+/// The counters of a normaliser, in addition to those of [the books](book::BookCounters).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct NormaliserCounters {
     /// Messages by type, unknown types included, malformed ones not.
     pub messages: ByType,
     /// Messages shorter than their type, by type.
@@ -45,7 +47,7 @@ pub struct Counters {
     pub empty: u64,
     /// Messages with bytes after their known fields, by type.
     pub longer: ByType,
-    /// Trades that were broken; [`book::Counters::unknown_match`] counts those that could not be reversed.
+    /// Trades that were broken; [`book::BookCounters::unknown_match`] counts those that could not be reversed.
     pub broken_trades: u64,
 }
 
@@ -58,40 +60,44 @@ pub struct Itch {
     depth: Option<Depth>,
     /// The detail of the last message, if it has one.
     detail: Option<Detail>,
-    counters: Counters,
+    counters: NormaliserCounters,
     decoder: Decoder,
     /// The messages of [`expect`](Self::expect).
-    coming: Box<[Record; COMING]>,
+    coming: Box<[ItchRecord; COMING]>,
 }
 
 impl Itch {
     /// Creates a normaliser for the day that begins at `midnight`, the instant of midnight in New York.
     #[must_use]
-    pub fn new(settings: book::Settings, midnight: Nanos) -> Self {
+    pub fn new(settings: book::BookSettings, midnight: Nanos) -> Self {
         Self {
             books: Books::new(settings),
             midnight,
             depth: None,
             detail: None,
-            counters: Counters::default(),
+            counters: NormaliserCounters::default(),
             decoder: Decoder::new(),
-            coming: Box::new([Record::default(); COMING]),
+            coming: Box::new([ItchRecord::default(); COMING]),
         }
     }
 
     /// Applies one message. Allocates only if a book gets deeper, a stock is new, or there are more orders than ever before.
     ///
     /// # Errors
-    /// [`Malformed`]: it was counted, and nothing else has changed.
+    /// [`MalformedMessage`](super::MalformedMessage): it was counted, and nothing else has changed.
     #[inline]
-    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, Malformed> {
+    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, MalformedItchMessage> {
         let record = self.decoder.record(bytes);
         self.apply_record(&record, bytes)
     }
 
     /// Applies message `at` of those that were [announced](Self::expect) last; `bytes` are its bytes.
     #[inline]
-    pub(super) fn apply_expected(&mut self, at: usize, bytes: &[u8]) -> Result<Applied, super::Malformed> {
+    pub(super) fn apply_expected(
+        &mut self,
+        at: usize,
+        bytes: &[u8],
+    ) -> Result<Applied, super::MalformedMessage> {
         let record = match self.coming.get(at) {
             Some(record) => *record,
             None => self.decoder.record(bytes),
@@ -102,19 +108,23 @@ impl Itch {
     /// Applies one message, as [`apply`](Self::apply), with the error of any protocol. An [`Applied`] is large: changing the type of the error would
     /// copy it.
     #[inline]
-    pub(super) fn apply_any(&mut self, bytes: &[u8]) -> Result<Applied, super::Malformed> {
+    pub(super) fn apply_any(&mut self, bytes: &[u8]) -> Result<Applied, super::MalformedMessage> {
         let record = self.decoder.record(bytes);
         self.apply_record(&record, bytes)
     }
 
     #[inline(always)]
-    fn apply_record<E: From<Malformed>>(&mut self, record: &Record, bytes: &[u8]) -> Result<Applied, E> {
+    fn apply_record<E: From<MalformedItchMessage>>(
+        &mut self,
+        record: &ItchRecord,
+        bytes: &[u8],
+    ) -> Result<Applied, E> {
         if let Err(malformed) = record.check(bytes.len()) {
             return Err(self.malformed(malformed).into());
         }
         let letter = record.kind;
         self.counters.messages.count(letter);
-        if record.flags & Record::LONGER != 0 {
+        if record.flags & ItchRecord::LONGER != 0 {
             self.counters.longer.count(letter);
         }
         self.counters.broken_trades += u64::from(letter == MessageType::BrokenTrade as u8);
@@ -146,10 +156,10 @@ impl Itch {
     }
 
     #[cold]
-    fn malformed(&mut self, malformed: Malformed) -> Malformed {
+    fn malformed(&mut self, malformed: MalformedItchMessage) -> MalformedItchMessage {
         match malformed {
-            Malformed::Empty => self.counters.empty += 1,
-            Malformed::Short { kind, .. } => self.counters.short.count(kind.letter()),
+            MalformedItchMessage::Empty => self.counters.empty += 1,
+            MalformedItchMessage::Short { kind, .. } => self.counters.short.count(kind.letter()),
         }
         malformed
     }
@@ -229,12 +239,12 @@ impl Itch {
 
     /// Returns the detail of a broken trade or an auction's state.
     #[cold]
-    fn detail_of(&self, record: &Record, change: &Change) -> Detail {
+    fn detail_of(&self, record: &ItchRecord, change: &Change) -> Detail {
         let at_ns = self.gmt(record.ts_ns);
         if change.correction {
             let book::Broken { match_number, traded } = self.books.broken();
             let traded = traded.map(|(price, shares)| (self::price(price.0), shares));
-            return Detail::Broken(Broken { id: match_number.0, traded, at_ns });
+            return Detail::Broken(BrokenTrade { id: match_number.0, traded, at_ns });
         }
         // A price that is not known yet is 0.
         let told = |ten_thousandths| (ten_thousandths != 0).then(|| price(ten_thousandths));
@@ -291,14 +301,14 @@ impl Itch {
     /// Returns the common data of a stock's orders: its prices are dollars of the United States with four decimals (ITCH 5.0, data
     /// types).
     #[must_use]
-    pub fn order_summary(&self, instrument: Instrument) -> Option<depth::Summary> {
+    pub fn order_summary(&self, instrument: Instrument) -> Option<depth::OrdersSummary> {
         let Draft { status, reason, .. } = self.image(instrument)?;
-        Some(depth::Summary { currency: US_DOLLAR, decimals: DECIMALS, status, reason })
+        Some(depth::OrdersSummary { currency: US_DOLLAR, decimals: DECIMALS, status, reason })
     }
 
     /// Returns the counters.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &NormaliserCounters {
         &self.counters
     }
 
@@ -334,8 +344,8 @@ fn price(ten_thousandths: u32) -> Price {
 }
 
 #[inline]
-fn quote(quote: book::Quote) -> draft::Quote {
-    draft::Quote { price: price(quote.price.0), size: quote.shares }
+fn quote(quote: book::Quote) -> draft::DraftQuote {
+    draft::DraftQuote { price: price(quote.price.0), size: quote.shares }
 }
 
 /// Returns the side of the incoming order, the opposite of the resting order's.

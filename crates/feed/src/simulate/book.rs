@@ -6,7 +6,7 @@ const NONE: u32 = u32::MAX;
 
 /// A live order, 32 bytes so that two share a cache line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Order {
+pub(crate) struct LiveOrder {
     pub(crate) reference: u64,
     pub(crate) price: u32,
     pub(crate) shares: u32,
@@ -16,18 +16,18 @@ pub(crate) struct Order {
     /// Position of this order in its symbol's list of live orders.
     place: u32,
     symbol: u16,
-    pub(crate) side: Side,
+    pub(crate) side: BookSide,
 }
 
 /// A side of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Side {
+pub(crate) enum BookSide {
     Buy = 0,
     Sell = 1,
 }
 
-impl Side {
+impl BookSide {
     pub(crate) fn letter(self) -> u8 {
         match self {
             Self::Buy => b'B',
@@ -74,13 +74,13 @@ pub(crate) type Best = Option<(u32, u64)>;
 
 /// The books of all symbols, numbered from 0.
 #[derive(Clone, Debug)]
-pub(crate) struct Books {
-    orders: Vec<Order>,
+pub(crate) struct SimulatedBooks {
+    orders: Vec<LiveOrder>,
     free: Vec<u32>,
     symbols: Vec<Symbol>,
 }
 
-impl Books {
+impl SimulatedBooks {
     pub(crate) fn new(symbols: u16) -> Self {
         Self { orders: Vec::new(), free: Vec::new(), symbols: vec![Symbol::default(); usize::from(symbols)] }
     }
@@ -98,7 +98,7 @@ impl Books {
     }
 
     #[inline]
-    pub(crate) fn best(&self, symbol: u16, side: Side) -> Best {
+    pub(crate) fn best(&self, symbol: u16, side: BookSide) -> Best {
         let level = self.symbols[usize::from(symbol)].levels[side as usize].last()?;
         Some((side.rank(level.rank), level.shares))
     }
@@ -111,17 +111,17 @@ impl Books {
 
     /// Returns the order first in line at the best price.
     #[inline]
-    pub(crate) fn front(&self, symbol: u16, side: Side) -> Option<u32> {
+    pub(crate) fn front(&self, symbol: u16, side: BookSide) -> Option<u32> {
         self.symbols[usize::from(symbol)].levels[side as usize].last().map(|level| level.first)
     }
 
     #[inline]
-    pub(crate) fn order(&self, slot: u32) -> &Order {
+    pub(crate) fn order(&self, slot: u32) -> &LiveOrder {
         &self.orders[slot as usize]
     }
 
     /// Appends an order to the queue of its price.
-    pub(crate) fn add(&mut self, symbol: u16, side: Side, reference: u64, price: u32, shares: u32) {
+    pub(crate) fn add(&mut self, symbol: u16, side: BookSide, reference: u64, price: u32, shares: u32) {
         let slot = self.free.pop().unwrap_or(self.orders.len() as u32);
         let book = &mut self.symbols[usize::from(symbol)];
         let place = book.live.len() as u32;
@@ -143,7 +143,7 @@ impl Books {
                 NONE
             }
         };
-        let order = Order { reference, price, shares, next: NONE, previous, place, symbol, side };
+        let order = LiveOrder { reference, price, shares, next: NONE, previous, place, symbol, side };
         if previous != NONE {
             self.orders[previous as usize].next = slot;
         }
@@ -223,41 +223,41 @@ mod tests {
 
     #[test]
     fn orders_queue_at_their_price_and_the_best_is_found_on_both_sides() {
-        let mut books = Books::new(2);
-        books.add(1, Side::Buy, 4, 100, 10);
-        books.add(1, Side::Buy, 8, 101, 20);
-        books.add(1, Side::Buy, 12, 101, 5);
-        books.add(1, Side::Sell, 16, 104, 7);
-        books.add(1, Side::Sell, 20, 103, 9);
-        assert_eq!(books.best(1, Side::Buy), Some((101, 25)));
-        assert_eq!(books.best(1, Side::Sell), Some((103, 9)));
-        assert_eq!(books.best(0, Side::Buy), None);
+        let mut books = SimulatedBooks::new(2);
+        books.add(1, BookSide::Buy, 4, 100, 10);
+        books.add(1, BookSide::Buy, 8, 101, 20);
+        books.add(1, BookSide::Buy, 12, 101, 5);
+        books.add(1, BookSide::Sell, 16, 104, 7);
+        books.add(1, BookSide::Sell, 20, 103, 9);
+        assert_eq!(books.best(1, BookSide::Buy), Some((101, 25)));
+        assert_eq!(books.best(1, BookSide::Sell), Some((103, 9)));
+        assert_eq!(books.best(0, BookSide::Buy), None);
         assert_eq!((books.live_orders(), books.levels()), (5, 4));
 
-        let front = books.front(1, Side::Buy).unwrap();
+        let front = books.front(1, BookSide::Buy).unwrap();
         assert_eq!(books.order(front).reference, 8);
         books.reduce(front, 5);
-        assert_eq!(books.best(1, Side::Buy), Some((101, 20)));
+        assert_eq!(books.best(1, BookSide::Buy), Some((101, 20)));
         books.reduce(front, 15);
-        assert_eq!(books.order(books.front(1, Side::Buy).unwrap()).reference, 12);
-        books.remove(books.front(1, Side::Buy).unwrap());
-        assert_eq!(books.best(1, Side::Buy), Some((100, 10)));
-        books.remove(books.front(1, Side::Sell).unwrap());
-        assert_eq!(books.best(1, Side::Sell), Some((104, 7)));
+        assert_eq!(books.order(books.front(1, BookSide::Buy).unwrap()).reference, 12);
+        books.remove(books.front(1, BookSide::Buy).unwrap());
+        assert_eq!(books.best(1, BookSide::Buy), Some((100, 10)));
+        books.remove(books.front(1, BookSide::Sell).unwrap());
+        assert_eq!(books.best(1, BookSide::Sell), Some((104, 7)));
         assert_eq!(books.live_orders_of(1), 2);
         assert_eq!((books.live_orders(), books.levels()), (2, 2));
     }
 
     #[test]
     fn deep_books_keep_their_order() {
-        let mut books = Books::new(1);
+        let mut books = SimulatedBooks::new(1);
         for step in 0..200_u32 {
             let price = 1000 + (step * 37) % 200;
-            books.add(0, Side::Sell, u64::from(step), price, 1);
+            books.add(0, BookSide::Sell, u64::from(step), price, 1);
         }
         for expected in 1000..1200 {
-            assert_eq!(books.best(0, Side::Sell), Some((expected, 1)));
-            books.remove(books.front(0, Side::Sell).unwrap());
+            assert_eq!(books.best(0, BookSide::Sell), Some((expected, 1)));
+            books.remove(books.front(0, BookSide::Sell).unwrap());
         }
         assert_eq!((books.live_orders(), books.levels()), (0, 0));
     }

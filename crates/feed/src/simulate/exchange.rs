@@ -1,15 +1,15 @@
 //! The exchange: decides the next event, applies it to its own books, and writes the message.
 
-use super::book::{Books, Side};
+use super::book::{BookSide, SimulatedBooks};
 use super::listing::{self, PARTICIPANTS, Stock};
 use super::mix::{self, Event};
 use super::random::{Random, Zipf};
-use super::{Best, Settings, TICK, Totals, checksum};
+use super::{Best, SimulatedDay, TICK, Totals, checksum};
 use crate::itch::encode::{
     AddOrder, AddOrderAttributed, AuctionCollar, BreakerStatus, BrokenTrade, CrossTrade, DirectListing,
     IpoQuoting, LONGEST, NetOrderImbalance, OperationalHalt, OrderCancel, OrderDelete, OrderExecuted,
-    OrderExecutedWithPrice, OrderReplace, ParticipantPosition, Prefix, RegSho, RetailInterest, SystemEvent,
-    Trade, TradingAction, text,
+    OrderExecutedWithPrice, OrderReplace, ParticipantPosition, PrefixFields, RegSho, RetailInterest,
+    SystemEvent, Trade, TradingAction, text,
 };
 
 /// Distance of successive order references, as in real NASDAQ data.
@@ -43,7 +43,7 @@ pub struct Exchange {
     random: Random,
     zipf: Zipf,
     stocks: Vec<Stock>,
-    books: Books,
+    books: SimulatedBooks,
     /// The stock of the present run of messages, and the remaining number of them.
     stock: u16,
     run: u32,
@@ -57,7 +57,7 @@ pub struct Exchange {
 impl Exchange {
     /// Creates an exchange before its first message.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: SimulatedDay) -> Self {
         let symbols = settings.symbols.clamp(1, 65_000);
         let mut random = Random::seeded(settings.seed);
         let zipf = Zipf::new(u32::from(symbols), ACTIVITY_EXPONENT);
@@ -66,7 +66,7 @@ impl Exchange {
             stocks: Stock::all(symbols, settings.live_orders, &zipf, &mut random),
             random,
             zipf,
-            books: Books::new(symbols),
+            books: SimulatedBooks::new(symbols),
             stock: 0,
             run: 0,
             next_reference: REFERENCE_STEP,
@@ -101,7 +101,7 @@ impl Exchange {
                     _ => (b'C', Phase::Over),
                 };
                 self.phase = then;
-                SystemEvent { event }.encode(Prefix { ts_ns: event_ns, ..Prefix::default() }, out)
+                SystemEvent { event }.encode(PrefixFields { ts_ns: event_ns, ..PrefixFields::default() }, out)
             }
             Phase::Over => None,
         };
@@ -168,7 +168,7 @@ impl Exchange {
     #[must_use]
     pub fn top(&self, locate: u16) -> (Best, Best) {
         match locate.checked_sub(1).filter(|stock| usize::from(*stock) < self.stocks.len()) {
-            Some(stock) => (self.books.best(stock, Side::Buy), self.books.best(stock, Side::Sell)),
+            Some(stock) => (self.books.best(stock, BookSide::Buy), self.books.best(stock, BookSide::Sell)),
             None => (None, None),
         }
     }
@@ -179,8 +179,8 @@ impl Exchange {
         checksum((1..=self.symbols()).map(|locate| self.top(locate)))
     }
 
-    fn prefix(&self, stock: u16, ts_ns: u64) -> Prefix {
-        Prefix { locate: stock + 1, tracking: 0, ts_ns }
+    fn prefix(&self, stock: u16, ts_ns: u64) -> PrefixFields {
+        PrefixFields { locate: stock + 1, tracking: 0, ts_ns }
     }
 
     /// Writes one message of the trading day.
@@ -274,18 +274,18 @@ impl Exchange {
     }
 
     /// Returns a price for a new order that does not cross the book.
-    fn price(&mut self, stock: u16, side: Side) -> u32 {
+    fn price(&mut self, stock: u16, side: BookSide) -> u32 {
         let away = 1 + mix::distance(&mut self.random);
         let middle = self.stocks[usize::from(stock)].middle;
         let other = self.books.best(stock, side.opposite());
         match side {
             // The lowest middle price is 720 ticks, and orders are at most 511 away, so no price is near zero. An ask is never placed below its
             // middle and at most one tick above a bid, so its price minus a tick is a price.
-            Side::Buy => {
+            BookSide::Buy => {
                 let price = Stock::price(middle - away);
                 other.map_or(price, |(ask, _)| price.min(ask - TICK))
             }
-            Side::Sell => {
+            BookSide::Sell => {
                 let price = Stock::price(middle + away);
                 other.map_or(price, |(bid, _)| price.max(bid + TICK))
             }
@@ -306,11 +306,11 @@ impl Exchange {
         &mut self,
         stock: u16,
         attributed: bool,
-        prefix: Prefix,
+        prefix: PrefixFields,
         out: &mut [u8; LONGEST],
     ) -> Option<usize> {
         let buys = self.random.word() & 1 == 0;
-        let side = if buys { Side::Buy } else { Side::Sell };
+        let side = if buys { BookSide::Buy } else { BookSide::Sell };
         let price = self.price(stock, side);
         let shares = mix::shares(&mut self.random);
         let reference = self.reference();
@@ -326,7 +326,13 @@ impl Exchange {
         }
     }
 
-    fn delete(&mut self, stock: u16, live: u32, prefix: Prefix, out: &mut [u8; LONGEST]) -> Option<usize> {
+    fn delete(
+        &mut self,
+        stock: u16,
+        live: u32,
+        prefix: PrefixFields,
+        out: &mut [u8; LONGEST],
+    ) -> Option<usize> {
         let slot = self.some_order(stock, live);
         let reference = self.books.order(slot).reference;
         self.books.remove(slot);
@@ -337,11 +343,11 @@ impl Exchange {
         &mut self,
         stock: u16,
         with_price: bool,
-        prefix: Prefix,
+        prefix: PrefixFields,
         out: &mut [u8; LONGEST],
     ) -> Option<usize> {
         let word = self.random.word();
-        let side = if word & 1 == 0 { Side::Buy } else { Side::Sell };
+        let side = if word & 1 == 0 { BookSide::Buy } else { BookSide::Sell };
         let slot = self.books.front(stock, side).or_else(|| self.books.front(stock, side.opposite()))?;
         let order = *self.books.order(slot);
         // Four of five executions take the whole order.
@@ -361,8 +367,8 @@ impl Exchange {
     }
 
     /// Writes one of the rarer messages, none of which changes a book.
-    fn other(&mut self, number: u16, prefix: Prefix, out: &mut [u8; LONGEST]) -> Option<usize> {
-        let nobody = Prefix { locate: 0, ..prefix };
+    fn other(&mut self, number: u16, prefix: PrefixFields, out: &mut [u8; LONGEST]) -> Option<usize> {
+        let nobody = PrefixFields { locate: 0, ..prefix };
         let Stock { name: stock, middle, .. } = self.stocks[usize::from(number)];
         let price = Stock::price(middle);
         match self.random.below(100) {
@@ -407,7 +413,7 @@ impl Exchange {
         &mut self,
         number: u16,
         cross: u8,
-        prefix: Prefix,
+        prefix: PrefixFields,
         out: &mut [u8; LONGEST],
     ) -> Option<usize> {
         let Stock { name: stock, middle, .. } = self.stocks[usize::from(number)];

@@ -3,8 +3,8 @@
 use super::TICK;
 use super::random::{Random, Zipf};
 use crate::itch::encode::{
-    BreakerLevels, LONGEST, ParticipantPosition, Prefix, RegSho, StockDirectory, SystemEvent, TradingAction,
-    text,
+    BreakerLevels, LONGEST, ParticipantPosition, PrefixFields, RegSho, StockDirectory, SystemEvent,
+    TradingAction, text,
 };
 
 /// The participants of attributed orders and market-maker positions.
@@ -73,7 +73,7 @@ pub(super) fn prologue_length(stocks: u16) -> u64 {
 
 /// Writes message `step` of the prologue; returns its length, or `None` after the prologue.
 pub(super) fn prologue(step: u64, stocks: &[Stock], ts_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
-    let nobody = Prefix { locate: 0, tracking: 0, ts_ns };
+    let nobody = PrefixFields { locate: 0, tracking: 0, ts_ns };
     let about_stocks = stocks.len() as u64 * u64::from(PER_STOCK);
     if step == 0 {
         return SystemEvent { event: b'O' }.encode(nobody, out);
@@ -94,7 +94,7 @@ pub(super) fn prologue(step: u64, stocks: &[Stock], ts_ns: u64, out: &mut [u8; L
     // First the whole directory, then the states, as on a real day.
     let number = (step % stocks.len() as u64) as usize;
     let stock = stocks[number].name;
-    let prefix = Prefix { locate: number as u16 + 1, tracking: 0, ts_ns };
+    let prefix = PrefixFields { locate: number as u16 + 1, tracking: 0, ts_ns };
     match step / stocks.len() as u64 {
         0 => StockDirectory {
             stock,

@@ -10,9 +10,9 @@
 //!
 //! ```
 //! use tapeline_feed::itch::encode::LONGEST;
-//! use tapeline_feed::simulate::{Exchange, Settings};
+//! use tapeline_feed::simulate::{Exchange, SimulatedDay};
 //!
-//! let mut exchange = Exchange::new(Settings { seed: 7, symbols: 10, ..Settings::default() });
+//! let mut exchange = Exchange::new(SimulatedDay { seed: 7, symbols: 10, ..SimulatedDay::default() });
 //! let mut message = [0; LONGEST];
 //! let length = exchange.next(34_200_000_000_000, &mut message);
 //! assert_eq!(length, Some(12)); // the day begins with a system event, `O`
@@ -37,7 +37,7 @@ pub const CLOSING_MESSAGES: u64 = 3;
 
 /// The settings of a simulated day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SimulatedDay {
     /// The seed. The same seed and settings give the same messages, byte for byte, for the same event times.
     pub seed: u64,
     /// Number of stocks, 1..=65,000 (other values are set to the nearest limit).
@@ -47,7 +47,7 @@ pub struct Settings {
     pub live_orders: u32,
 }
 
-impl Default for Settings {
+impl Default for SimulatedDay {
     fn default() -> Self {
         Self { seed: 1, symbols: 500, live_orders: 400_000 }
     }

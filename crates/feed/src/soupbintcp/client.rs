@@ -3,8 +3,8 @@
 use tapeline_nanos::Nanos;
 
 use super::{
-    CLIENT_HEARTBEAT, LOGIN_BYTES, Login, Malformed, Reject, ServerPacket, Session, Silence, Split, login,
-    split,
+    CLIENT_HEARTBEAT, LOGIN_BYTES, Login, MalformedSoupPacket, Reject, ServerPacket, Silence, SoupSession,
+    Split, login, split,
 };
 
 /// The protocol error of a server after which the connection is unusable.
@@ -13,7 +13,7 @@ use super::{
 pub enum Violation {
     /// The bytes are not a packet, or not one that a server sends.
     #[error(transparent)]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] MalformedSoupPacket),
     /// The first packet is not an answer to the login.
     #[error("something came before the login was settled")]
     BeforeLogin,
@@ -37,7 +37,7 @@ pub enum ClientEvent<'a> {
     /// The login is accepted. If `sequence` is later than requested, the earlier messages are not available here.
     Accepted {
         /// The session.
-        session: Session,
+        session: SoupSession,
         /// Sequence of the first message.
         sequence: u64,
     },
@@ -85,13 +85,13 @@ enum State {
 
 /// One connection, from the login on. Bytes and time are arguments; output is returned.
 #[derive(Debug)]
-pub struct Client {
+pub struct SoupClient {
     login: Login,
     state: State,
     silence: Silence,
 }
 
-impl Client {
+impl SoupClient {
     /// Creates the state of a new connection. Send [`hello`](Self::hello) first.
     #[must_use]
     pub const fn new(login: Login, now: Nanos) -> Self {

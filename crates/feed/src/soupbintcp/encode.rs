@@ -1,6 +1,6 @@
 //! Packets as bytes.
 
-use super::{Login, Reject, Session};
+use super::{Login, Reject, SoupSession};
 
 /// The size of a login in bytes.
 pub const LOGIN_BYTES: usize = 3 + Login::BYTES;
@@ -38,7 +38,7 @@ pub fn login(login: &Login) -> [u8; LOGIN_BYTES] {
 /// Encodes the answer to an accepted login; `sequence` is that of the next message. The session is padded on the left, as
 /// servers do.
 #[must_use]
-pub fn accepted(session: Session, sequence: u64) -> [u8; ACCEPTED_BYTES] {
+pub fn accepted(session: SoupSession, sequence: u64) -> [u8; ACCEPTED_BYTES] {
     let mut bytes = [b' '; ACCEPTED_BYTES];
     bytes[..3].copy_from_slice(&[0, (ACCEPTED_BYTES - 2) as u8, b'A']);
     let name = session.name();

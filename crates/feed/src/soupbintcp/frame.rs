@@ -1,6 +1,6 @@
 //! One packet off the front of a stream.
 
-use super::Malformed;
+use super::MalformedSoupPacket;
 
 /// The maximum size of a packet with its length, in bytes: a length of 16 bits counts the type and the bytes after it.
 pub const LONGEST_PACKET: usize = 2 + u16::MAX as usize;
@@ -31,17 +31,17 @@ pub enum Split<'a> {
 /// Takes one packet from the front of `bytes`.
 ///
 /// # Errors
-/// [`Malformed::NoType`] for a length of 0, which leaves no byte for a type: the start of the next packet is unknown, so the connection is
+/// [`MalformedSoupPacket::NoType`] for a length of 0, which leaves no byte for a type: the start of the next packet is unknown, so the connection is
 /// unusable.
 #[inline]
-pub fn split(bytes: &[u8]) -> Result<Split<'_>, Malformed> {
+pub fn split(bytes: &[u8]) -> Result<Split<'_>, MalformedSoupPacket> {
     let Some((length, rest)) = bytes.split_first_chunk::<2>() else {
         // The shortest packet is a length and a type.
         return Ok(Split::Incomplete { needed: 3 });
     };
     let length = usize::from(u16::from_be_bytes(*length));
     if length == 0 {
-        return Err(Malformed::NoType);
+        return Err(MalformedSoupPacket::NoType);
     }
     match rest.get(..length).and_then(<[u8]>::split_first) {
         Some((kind, payload)) => Ok(Split::Packet(Frame { kind: *kind, payload, bytes: 2 + length })),

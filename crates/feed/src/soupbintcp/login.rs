@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use super::Malformed;
+use super::MalformedSoupPacket;
 
 /// The name of a session: ten characters, padded with spaces on either side. Compared without them.
 #[derive(Clone, Copy, Debug)]
-pub struct Session(pub [u8; 10]);
+pub struct SoupSession(pub [u8; 10]);
 
-impl Session {
+impl SoupSession {
     /// The current session, with any name.
     pub const CURRENT: Self = Self([b' '; 10]);
 
@@ -31,16 +31,16 @@ impl Session {
     }
 }
 
-impl PartialEq for Session {
+impl PartialEq for SoupSession {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
 }
 
-impl Eq for Session {}
+impl Eq for SoupSession {}
 
 /// Writes the name without its padding; unprintable bytes appear as `\x00`.
-impl fmt::Display for Session {
+impl fmt::Display for SoupSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.name().escape_ascii(), f)
     }
@@ -111,8 +111,8 @@ pub struct Login {
     pub username: Username,
     /// The password.
     pub password: Password,
-    /// The session; [`Session::CURRENT`] for the current one.
-    pub session: Session,
+    /// The session; [`SoupSession::CURRENT`] for the current one.
+    pub session: SoupSession,
     /// The first requested sequence: 1 for all messages, 0 for the most recent one.
     pub sequence: u64,
 }
@@ -121,12 +121,12 @@ impl Login {
     /// Bytes of the fields: name, password, session, sequence.
     pub(super) const BYTES: usize = 6 + 10 + 10 + 20;
 
-    pub(super) fn decode(payload: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
+    pub(super) fn decode(payload: &[u8; Self::BYTES]) -> Result<Self, MalformedSoupPacket> {
         let [username, password, session, sequence] = [0..6, 6..16, 16..26, 26..46].map(|at| &payload[at]);
         Ok(Self {
             username: Username(field(username)),
             password: Password(field(password)),
-            session: Session(field(session)),
+            session: SoupSession(field(session)),
             sequence: number(sequence)?,
         })
     }
@@ -142,14 +142,14 @@ fn field<const N: usize>(bytes: &[u8]) -> [u8; N] {
 }
 
 /// Parses a decimal number between spaces.
-pub(super) fn number(field: &[u8]) -> Result<u64, Malformed> {
+pub(super) fn number(field: &[u8]) -> Result<u64, MalformedSoupPacket> {
     let digits = field.trim_ascii();
     if digits.is_empty() {
-        return Err(Malformed::Number);
+        return Err(MalformedSoupPacket::Number);
     }
     digits.iter().try_fold(0_u64, |number, digit| {
         let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'));
-        digit.and_then(|digit| number.checked_mul(10)?.checked_add(digit)).ok_or(Malformed::Number)
+        digit.and_then(|digit| number.checked_mul(10)?.checked_add(digit)).ok_or(MalformedSoupPacket::Number)
     })
 }
 

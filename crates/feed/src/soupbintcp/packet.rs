@@ -1,12 +1,12 @@
 //! The packets of each end.
 
 use super::login::number;
-use super::{Frame, Login, Reject, Session};
+use super::{Frame, Login, Reject, SoupSession};
 
 /// The reason why bytes are not a packet. The fault is at the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum MalformedSoupPacket {
     /// The length is 0: there is no type.
     #[error("a packet of length 0 has no type")]
     NoType,
@@ -34,7 +34,7 @@ pub enum ServerPacket<'a> {
     /// The login is accepted.
     Accepted {
         /// The session of the login.
-        session: Session,
+        session: SoupSession,
         /// The sequence of the next sequenced message.
         sequence: u64,
     },
@@ -54,10 +54,10 @@ impl<'a> ServerPacket<'a> {
     /// Decodes a packet.
     ///
     /// # Errors
-    /// [`Malformed`].
+    /// [`MalformedSoupPacket`].
     #[inline]
-    pub fn decode(frame: Frame<'a>) -> Result<Self, Malformed> {
-        let wrong = Malformed::Length { kind: frame.kind, length: 1 + frame.payload.len() };
+    pub fn decode(frame: Frame<'a>) -> Result<Self, MalformedSoupPacket> {
+        let wrong = MalformedSoupPacket::Length { kind: frame.kind, length: 1 + frame.payload.len() };
         Ok(match (frame.kind, frame.payload) {
             (b'S', message) => Self::Sequenced(message),
             (b'U', message) => Self::Unsequenced(message),
@@ -68,10 +68,10 @@ impl<'a> ServerPacket<'a> {
             (b'A', fields) => {
                 let fields: &[u8; 30] = fields.try_into().map_err(|_| wrong)?;
                 let (session, sequence) = fields.split_first_chunk().ok_or(wrong)?;
-                Self::Accepted { session: Session(*session), sequence: number(sequence)? }
+                Self::Accepted { session: SoupSession(*session), sequence: number(sequence)? }
             }
             (b'H' | b'Z' | b'J', _) => return Err(wrong),
-            (other, _) => return Err(Malformed::UnknownType(other)),
+            (other, _) => return Err(MalformedSoupPacket::UnknownType(other)),
         })
     }
 }
@@ -95,9 +95,9 @@ impl<'a> ClientPacket<'a> {
     /// Decodes a packet.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn decode(frame: Frame<'a>) -> Result<Self, Malformed> {
-        let wrong = Malformed::Length { kind: frame.kind, length: 1 + frame.payload.len() };
+    /// [`MalformedSoupPacket`].
+    pub fn decode(frame: Frame<'a>) -> Result<Self, MalformedSoupPacket> {
+        let wrong = MalformedSoupPacket::Length { kind: frame.kind, length: 1 + frame.payload.len() };
         Ok(match (frame.kind, frame.payload) {
             (b'R', []) => Self::Heartbeat,
             (b'O', []) => Self::Logout,
@@ -105,7 +105,7 @@ impl<'a> ClientPacket<'a> {
             (b'+', text) => Self::Debug(text),
             (b'L', fields) => Self::Login(Login::decode(fields.try_into().map_err(|_| wrong)?)?),
             (b'R' | b'O', _) => return Err(wrong),
-            (other, _) => return Err(Malformed::UnknownType(other)),
+            (other, _) => return Err(MalformedSoupPacket::UnknownType(other)),
         })
     }
 }

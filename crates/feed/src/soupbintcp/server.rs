@@ -4,7 +4,7 @@ use tapeline_nanos::Nanos;
 
 use super::{
     ClientPacket, END_OF_SESSION, LOGIN_NS, LONGEST_PACKET, Login, Password, Reject, SERVER_HEARTBEAT,
-    Session, Silence, Split, Username, Violation, accepted, rejected, sequenced_header, split,
+    Silence, SoupSession, Split, Username, Violation, accepted, rejected, sequenced_header, split,
 };
 use crate::history::History;
 use crate::line;
@@ -72,23 +72,23 @@ pub enum Over {
 /// One connection, from its acceptance on. Bytes and time are arguments; output is appended to a buffer of the
 /// caller.
 #[derive(Debug)]
-pub struct Server {
+pub struct SoupServer {
     state: ServerState,
-    session: Session,
+    session: SoupSession,
     began: Nanos,
     silence: Silence,
     sent: u64,
     sent_bytes: u64,
 }
 
-impl Server {
+impl SoupServer {
     /// Creates the state of a connection that has just been accepted.
     #[must_use]
     pub const fn new(now: Nanos) -> Self {
         let state = ServerState::AwaitingLogin;
         Self {
             state,
-            session: Session::CURRENT,
+            session: SoupSession::CURRENT,
             began: now,
             silence: Silence::new(now),
             sent: 0,
@@ -248,9 +248,9 @@ impl Server {
 }
 
 /// Returns a history's session, if the protocol can carry its name.
-fn session_of(session: Option<line::Session>) -> Option<Session> {
+fn session_of(session: Option<line::Session>) -> Option<SoupSession> {
     match session? {
-        line::Session::MoldUdp64(session) => Some(Session(session.0)),
+        line::Session::MoldUdp64(session) => Some(SoupSession(session.0)),
         line::Session::IexTp { .. } => None,
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub(crate) use epoch::Epoch;
 use epoch::Word;
-use tapeline_feed::moldudp64::{Packet, parse};
+use tapeline_feed::moldudp64::{MoldPacket, parse};
 
 /// Where the messages went.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ impl Account {
     pub(crate) fn lie(&mut self, datagram: &[u8]) {
         let Ok(packet) = parse(datagram) else { return };
         let session = packet.session().to_string();
-        if let Packet::Data(data) = packet {
+        if let MoldPacket::Data(data) = packet {
             for (sequence, bytes) in data.messages() {
                 self.lies.entry((session.clone(), sequence)).or_default().push(bytes.to_vec());
             }

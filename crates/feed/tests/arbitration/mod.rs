@@ -2,12 +2,12 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-use tapeline_feed::line::{self, Arbiter, Line, Settings, Sink};
-use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session};
+use tapeline_feed::line::{self, Arbiter, ArbiterSettings, Line, Sink};
+use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, PacketBuilder};
 use tapeline_nanos::Nanos;
 
-pub(crate) const SESSION: Session = Session(*b"SESSION-01");
-pub(crate) const OTHER: Session = Session(*b"SESSION-02");
+pub(crate) const SESSION: MoldSession = MoldSession(*b"SESSION-01");
+pub(crate) const OTHER: MoldSession = MoldSession(*b"SESSION-02");
 pub(crate) const MS: u64 = 1_000_000;
 
 /// What an arbiter said.
@@ -17,7 +17,7 @@ pub(crate) enum Event {
     Gap(u64, u64),
     End(u64),
     Again(u64),
-    Reset(Session),
+    Reset(MoldSession),
 }
 
 use Event::{Again, End, Gap, Message, Reset};
@@ -62,7 +62,7 @@ pub(crate) fn content(sequence: u64) -> Vec<u8> {
     vec![(sequence % 251) as u8 + 1; (sequence.wrapping_mul(7) % 13) as usize]
 }
 
-pub(crate) fn packet_of(session: Session, from: u64, to: u64) -> Vec<u8> {
+pub(crate) fn packet_of(session: MoldSession, from: u64, to: u64) -> Vec<u8> {
     let mut buffer = vec![0; DEFAULT_PACKET_BYTES];
     let mut packet = PacketBuilder::new(&mut buffer, session, from).unwrap();
     for sequence in from..to {
@@ -85,7 +85,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: ArbiterSettings) -> Self {
         Self { arbiter: Arbiter::new(settings), log: Log::default() }
     }
 

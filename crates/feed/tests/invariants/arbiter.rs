@@ -1,11 +1,11 @@
 //! The arbiter of lines: any datagrams, on any lines, at any times.
 
 use tapeline_feed::Framing;
-use tapeline_feed::iex::tp::{self, Protocol, SegmentBuilder};
+use tapeline_feed::iex::tp::{self, MessageProtocol, SegmentBuilder};
 use tapeline_feed::line::{
-    self, Arbiter, Jump, LARGEST_GAP, Line, MAX_LINES, Restart, Settings, Sink, Start,
+    self, Arbiter, ArbiterSettings, Jump, LARGEST_GAP, Line, MAX_LINES, Restart, Sink, Start,
 };
-use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session, heartbeat};
+use tapeline_feed::moldudp64::{MoldSession, PacketBuilder, end_of_session, heartbeat};
 use tapeline_nanos::Nanos;
 
 /// Messages that may be held.
@@ -52,7 +52,7 @@ impl Sink for Order {
 /// The first byte chooses the policies; then each piece is a datagram behind a byte for its line and one for its time.
 pub(crate) fn datagrams(bytes: &[u8]) {
     let Some((policy, rest)) = bytes.split_first() else { return };
-    let settings = Settings {
+    let settings = ArbiterSettings {
         framing: if policy & 64 == 0 { Framing::MoldUdp64 } else { Framing::IexTp },
         window_messages: WINDOW,
         window_bytes: 300,
@@ -64,7 +64,7 @@ pub(crate) fn datagrams(bytes: &[u8]) {
         on_jump: [Jump::Confirm, Jump::Believe, Jump::Ignore, Jump::Confirm][usize::from(policy >> 2 & 3)],
         max_jump: 1_000,
         expire_on_packet: policy & 16 == 0,
-        ..Settings::default()
+        ..ArbiterSettings::default()
     };
     let mut arbiter = Arbiter::new(settings);
     let mut order = Order::default();
@@ -99,7 +99,7 @@ pub(crate) fn datagrams(bytes: &[u8]) {
 
 /// Inputs to begin with.
 pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let session = Session::new("FUZZ");
+    let session = MoldSession::new("FUZZ");
     let packet = |first: u64, count: u64| {
         let mut bytes = vec![0; 200];
         let mut packet = PacketBuilder::new(&mut bytes, session, first).unwrap();
@@ -127,7 +127,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         (8, 1, packet(10, 3)),
         (1, 1, packet(13, 1)),
     ];
-    let another = heartbeat(Session::new("NEXT"), 1).to_vec();
+    let another = heartbeat(MoldSession::new("NEXT"), 1).to_vec();
     let rolls = [
         (0, 1, packet(1, 3)),
         (0, 1, another.clone()),
@@ -138,7 +138,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     ];
     // The next session is believed late, its end first: what else was doubted lies beyond that.
     let of_next = |mut datagram: Vec<u8>| {
-        datagram[..10].copy_from_slice(&Session::new("NEXT").0);
+        datagram[..10].copy_from_slice(&MoldSession::new("NEXT").0);
         datagram
     };
     let ends = [
@@ -149,8 +149,8 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         // Four seconds later.
         (198, 252, of_next(heartbeat(session, 1).to_vec())),
     ];
-    let (deep, tops) = (Protocol::DEEP_1_0, Protocol::TOPS_1_6);
-    let session = |protocol, number| tp::Session { protocol, channel: 1, number };
+    let (deep, tops) = (MessageProtocol::DEEP_1_0, MessageProtocol::TOPS_1_6);
+    let session = |protocol, number| tp::IexSession { protocol, channel: 1, number };
     let segment = |session, first: u64, count: u64| {
         let mut bytes = vec![0; 200];
         let mut segment = SegmentBuilder::new(&mut bytes, session, first, 10 * (first - 1)).unwrap();

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tapeline_feed::capture::{self, LARGEST_PACKET, Packer, Packing, PcapWriter, Recording};
-use tapeline_feed::moldudp64::{Packet, Session, parse};
+use tapeline_feed::moldudp64::{MoldPacket, MoldSession, parse};
 use tapeline_nanos::Nanos;
 
 /// Datagrams and messages that are looked at: a few kilobytes of gzip can hold millions.
@@ -69,12 +69,12 @@ fn outcome(stream: impl Read + Send) -> Outcome {
             outcome.end += &format!(" {counts:?}");
         }
         Ok(Recording::Messages(messages)) => {
-            let mut packer = Packer::new(messages, Session::new("FUZZ"), Packing::FULL);
+            let mut packer = Packer::new(messages, MoldSession::new("FUZZ"), Packing::FULL);
             let mut next = 1;
             while outcome.taken < MOST {
                 match packer.next() {
                     Ok(Some(packed)) => {
-                        let Ok(Packet::Data(data)) = parse(packed.payload) else { panic!("no packet") };
+                        let Ok(MoldPacket::Data(data)) = parse(packed.payload) else { panic!("no packet") };
                         assert_eq!((data.sequence(), data.count()), (next, packed.messages));
                         next = data.end();
                         for (_, message) in data.messages() {

@@ -2,16 +2,16 @@
 
 use tapeline_feed::capture::{self, Error, Recording};
 use tapeline_feed::dbn::{
-    Books, Event, Filter, HEADER_BYTES, Header, Kind, MOST_METADATA_BYTES, Metadata, Record, Settings,
-    Symbols, decode,
+    DbnBooks, DbnEvent, DbnFilter, DbnRecord, DbnSettings, DbnSymbols, HEADER_BYTES, Header,
+    MOST_METADATA_BYTES, Metadata, RecordKind, decode,
 };
 use tapeline_feed::symbols;
 
-const BOUNDS: Settings = Settings { max_instruments: 6, max_orders: 20, max_levels: 8 };
+const BOUNDS: DbnSettings = DbnSettings { max_instruments: 6, max_orders: 20, max_levels: 8 };
 
 /// The bytes as records one behind the other, as long as their headers say.
 pub(crate) fn records(bytes: &[u8]) {
-    let mut books = Books::new(BOUNDS, Symbols::default());
+    let mut books = DbnBooks::new(BOUNDS, DbnSymbols::default());
     let mut rest = bytes;
     while let Some(words) = rest.first() {
         let length = (usize::from(*words) * 4).clamp(1, rest.len());
@@ -46,11 +46,11 @@ fn starts_compressed(bytes: &[u8]) -> bool {
 /// How far a file was read, and what ended that early; `None` where it is none, or its metadata are damaged.
 fn taken(bytes: &[u8]) -> Option<(u64, Option<Error>)> {
     let Ok(Recording::Records(mut file)) = capture::open(bytes) else { return None };
-    let symbols = file.metadata().map_or_else(Symbols::default, about);
+    let symbols = file.metadata().map_or_else(DbnSymbols::default, about);
     let mut consumed = file.metadata().map_or(0, |metadata| 8 + u64::from(metadata.length));
-    let mut filter = Filter::new(symbols::Symbols::new(["ES*", "AB"]).unwrap());
+    let mut filter = DbnFilter::new(symbols::Symbols::new(["ES*", "AB"]).unwrap());
     filter.name_by(symbols.clone());
-    let mut books = Books::new(BOUNDS, symbols);
+    let mut books = DbnBooks::new(BOUNDS, symbols);
     let mut records = 0;
     let end = loop {
         assert_eq!(file.bytes_consumed(), consumed);
@@ -81,25 +81,25 @@ fn taken(bytes: &[u8]) -> Option<(u64, Option<Error>)> {
 const MOST: u64 = 2_000;
 
 /// What metadata say takes no more than they have bytes: an entry of a list has four at least, a symbol 22.
-fn about(metadata: &Metadata) -> Symbols {
+fn about(metadata: &Metadata) -> DbnSymbols {
     let about = &metadata.about;
     assert!((100..=MOST_METADATA_BYTES).contains(&metadata.length) && (1..=3).contains(&about.version));
     let names = about.symbols.len() + about.partial.len() + about.not_found.len() + about.mappings.len();
     let intervals: usize = about.mappings.iter().map(|mapping| mapping.intervals.len()).sum();
     assert!(22 * names + 30 * intervals <= metadata.length as usize);
-    let symbols = Symbols::of(metadata);
+    let symbols = DbnSymbols::of(metadata);
     assert!(symbols.len() <= intervals);
     symbols
 }
 
-fn one(bytes: &[u8], books: &mut Books) {
+fn one(bytes: &[u8], books: &mut DbnBooks) {
     let header = Header::of(bytes);
     assert_eq!(header.is_some(), bytes.len() >= HEADER_BYTES);
     let Ok(record) = decode(bytes) else { return };
     let header = header.unwrap();
     assert_eq!(usize::from(bytes[0]) * 4, bytes.len());
-    assert_eq!(header.kind, Kind(bytes[1]));
-    if !matches!(record, Record::Unknown(_)) {
+    assert_eq!(header.kind, RecordKind(bytes[1]));
+    if !matches!(record, DbnRecord::Unknown(_)) {
         // In some version, with a gateway's time of eight bytes or without.
         let lengths = header.kind.lengths().unwrap();
         assert!(lengths.contains(&bytes.len()) || lengths.contains(&(bytes.len() - 8)));
@@ -107,8 +107,8 @@ fn one(bytes: &[u8], books: &mut Books) {
     // Reads every field.
     let mut fields = 0;
     record.fields(&mut |name, value| fields += name.len() + format!("{value:?}").len());
-    assert!(fields > 0 || matches!(record, Record::Unknown(_)));
-    let _ = Event::of(&record);
+    assert!(fields > 0 || matches!(record, DbnRecord::Unknown(_)));
+    let _ = DbnEvent::of(&record);
     let _ = books.apply(&header, &record);
     assert!(books.iter().len() <= BOUNDS.max_instruments);
     assert!(books.live_orders() <= BOUNDS.max_orders);
@@ -121,7 +121,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut kinds = Vec::new();
     for kind in 0..=u8::MAX {
         let mut lengths: Vec<usize> =
-            Kind(kind).lengths().into_iter().flatten().filter(|length| *length > 0).collect();
+            RecordKind(kind).lengths().into_iter().flatten().filter(|length| *length > 0).collect();
         lengths.dedup();
         for length in lengths {
             let mut record = vec![0; length];

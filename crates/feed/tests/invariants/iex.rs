@@ -1,13 +1,13 @@
 //! IEX: segments, the decoder of TOPS and DEEP, and books made of any messages.
 
 use tapeline_feed::iex::encode::{SecurityEvent, text};
-use tapeline_feed::iex::tp::{self, Protocol, SegmentBuilder, Session, heartbeat};
-use tapeline_feed::iex::{self, MessageType, Settings};
+use tapeline_feed::iex::tp::{self, IexSession, MessageProtocol, SegmentBuilder, heartbeat};
+use tapeline_feed::iex::{self, IexMessageType, IexSettings};
 use tapeline_feed::itch::Side;
 use tapeline_feed::normalise::Iex;
 use tapeline_feed::symbols::Symbols;
 
-const BOUNDS: Settings = Settings { max_symbols: 5, max_levels: 8 };
+const BOUNDS: IexSettings = IexSettings { max_symbols: 5, max_levels: 8 };
 
 /// A datagram is a segment, every byte of which is accounted for; or it has a reason why not.
 pub(crate) fn segment(bytes: &[u8]) {
@@ -36,8 +36,8 @@ pub(crate) fn segment(bytes: &[u8]) {
             assert!(tp::parse(&bytes[..used - 1]).is_err());
             messages(segment.messages().map(|(_, message)| message));
         }
-        Err(tp::Malformed::ShortHeader) => assert!(bytes.len() < tp::HEADER_BYTES),
-        Err(reason) => assert_eq!(tp::Malformed::ALL[reason.index()], reason),
+        Err(tp::MalformedSegment::ShortHeader) => assert!(bytes.len() < tp::HEADER_BYTES),
+        Err(reason) => assert_eq!(tp::MalformedSegment::ALL[reason.index()], reason),
     }
 }
 
@@ -62,16 +62,16 @@ fn messages<'a>(messages: impl Iterator<Item = &'a [u8]>) {
             Ok(message) => {
                 assert!(taken);
                 // Of a known type, it is passed over exactly if nobody asked for its symbol.
-                if MessageType::of(bytes[0]).is_some() {
+                if IexMessageType::of(bytes[0]).is_some() {
                     let symbol = message.symbol();
                     assert_eq!(wanted, symbol.is_none_or(|symbol| symbols.contains(symbol.as_str())));
                 }
-                let length = MessageType::of(bytes[0]).map_or(bytes.len(), MessageType::length);
+                let length = IexMessageType::of(bytes[0]).map_or(bytes.len(), IexMessageType::length);
                 assert_eq!(message.bytes(), &bytes[..length]);
                 assert_eq!(message.bytes().len() + message.extra_bytes(bytes), bytes.len());
                 assert!(!format!("{message:?}").is_empty());
             }
-            Err(iex::Malformed::Short { kind, length }) => {
+            Err(iex::MalformedIexMessage::Short { kind, length }) => {
                 assert!(!taken && length == bytes.len() && length < kind.length());
                 assert_eq!(before, books(&normaliser));
             }
@@ -90,7 +90,7 @@ fn messages<'a>(messages: impl Iterator<Item = &'a [u8]>) {
 fn samples() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for letter in 0..=u8::MAX {
-        let Some(kind) = MessageType::of(letter) else { continue };
+        let Some(kind) = IexMessageType::of(letter) else { continue };
         let mut message = vec![0; kind.length()];
         message[0] = letter;
         if let Some(symbol) = message.get_mut(10..18) {
@@ -107,7 +107,7 @@ fn samples() -> Vec<Vec<u8>> {
 
 /// Inputs to begin with, for [`segment`].
 pub(crate) fn segment_seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let session = Session { protocol: Protocol::DEEP_1_0, channel: 1, number: 7 };
+    let session = IexSession { protocol: MessageProtocol::DEEP_1_0, channel: 1, number: 7 };
     let mut data = vec![0; 1_000];
     let mut segment = SegmentBuilder::new(&mut data, session, 1, 0).unwrap();
     for message in samples() {

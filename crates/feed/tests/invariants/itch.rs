@@ -2,20 +2,20 @@
 
 use tapeline_feed::Protocol;
 use tapeline_feed::book;
-use tapeline_feed::itch::framing::{End, Frames, Framing};
-use tapeline_feed::itch::{self, Kind, MessageType};
+use tapeline_feed::itch::framing::{FileFraming, Frames, RunEnd};
+use tapeline_feed::itch::{self, MessageKind, MessageType};
 use tapeline_feed::normalise::Itch;
-use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_feed::simulate::{Exchange, SimulatedDay};
 use tapeline_feed::symbols::{Filter, Symbols};
 use tapeline_nanos::Nanos;
 
 /// Bounds that a handful of messages reaches.
-const BOUNDS: book::Settings =
-    book::Settings { max_orders: 40, reserve_orders: 0, max_ladders: 2, max_far_levels: 6, queues: true };
+const BOUNDS: book::BookSettings =
+    book::BookSettings { max_orders: 40, reserve_orders: 0, max_ladders: 2, max_far_levels: 6, queues: true };
 
 /// The bytes as a file of messages, in either framing.
 pub(crate) fn file(bytes: &[u8]) {
-    for framing in [Framing::Length, Framing::Type] {
+    for framing in [FileFraming::Length, FileFraming::Type] {
         let mut frames = Frames::with(bytes, framing);
         let mut normaliser = Itch::new(BOUNDS, Nanos(0));
         let symbols = Symbols::new(["TAPE", "Z*"]).unwrap();
@@ -28,10 +28,10 @@ pub(crate) fn file(bytes: &[u8]) {
             applied(&mut normaliser, bytes);
         }
         let left = match frames.end() {
-            End::Complete => 0,
-            End::Session { after } => 2 + after,
-            End::Incomplete { bytes } | End::Lost { bytes } => bytes,
-            End::NotYet => panic!("it has ended"),
+            RunEnd::Complete => 0,
+            RunEnd::Session { after } => 2 + after,
+            RunEnd::Incomplete { bytes } | RunEnd::Lost { bytes } => bytes,
+            RunEnd::NotYet => panic!("it has ended"),
         };
         assert_eq!(taken + left, bytes.len());
         assert_eq!(frames.consumed() + frames.rest().len(), bytes.len());
@@ -42,13 +42,13 @@ fn message(bytes: &[u8]) {
     match itch::decode(bytes) {
         Ok(message) => {
             let length = MessageType::of(bytes[0]).map_or(bytes.len(), MessageType::length);
-            assert_eq!(message.kind(), Kind::from(bytes[0]));
+            assert_eq!(message.kind(), MessageKind::from(bytes[0]));
             assert_eq!(message.bytes(), &bytes[..length]);
             assert_eq!(message.bytes().len() + message.extra_bytes(bytes), bytes.len());
             // Reads every field.
             assert!(!format!("{message:?}").is_empty());
         }
-        Err(itch::Malformed::Short { kind, length }) => {
+        Err(itch::MalformedItchMessage::Short { kind, length }) => {
             assert_eq!((MessageType::of(bytes[0]), length), (Some(kind), bytes.len()));
             assert!(length < kind.length());
         }
@@ -92,7 +92,7 @@ fn applied(normaliser: &mut Itch, bytes: &[u8]) {
 /// Inputs to begin with.
 pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let day = |by_type: bool, messages| {
-        let mut exchange = Exchange::new(Settings { symbols: 2, ..Settings::default() });
+        let mut exchange = Exchange::new(SimulatedDay { symbols: 2, ..SimulatedDay::default() });
         let mut file = Vec::new();
         for ns in 0..messages {
             let mut message = [0; itch::encode::LONGEST];

@@ -2,7 +2,7 @@
 
 use tapeline_feed::framing::Framing;
 use tapeline_feed::moldudp64::{
-    HEADER_BYTES, Malformed, Packet, PacketBuilder, Request, end_of_session, heartbeat, parse,
+    HEADER_BYTES, MalformedMoldPacket, MoldPacket, PacketBuilder, Request, end_of_session, heartbeat, parse,
 };
 
 /// A datagram is a packet, every byte of which is accounted for; or it has a reason why not.
@@ -17,16 +17,16 @@ pub(crate) fn packet(bytes: &[u8]) {
             assert!(parse(&bytes[..used - 1]).is_err());
             assert_eq!(parse(&bytes[..used]).unwrap().trailing(), 0);
         }
-        Err(Malformed::ShortHeader) => assert!(bytes.len() < HEADER_BYTES),
+        Err(MalformedMoldPacket::ShortHeader) => assert!(bytes.len() < HEADER_BYTES),
         Err(_) => assert!(bytes.len() >= HEADER_BYTES),
     }
     request(bytes);
 }
 
 /// What was understood, written again.
-fn written(packet: &Packet<'_>, room: usize) -> Vec<u8> {
+fn written(packet: &MoldPacket<'_>, room: usize) -> Vec<u8> {
     match packet {
-        Packet::Data(data) => {
+        MoldPacket::Data(data) => {
             let mut again = vec![0; room];
             let mut builder =
                 PacketBuilder::with_limit(&mut again, data.session(), data.sequence(), room).unwrap();
@@ -40,8 +40,8 @@ fn written(packet: &Packet<'_>, room: usize) -> Vec<u8> {
             assert_eq!(builder.finish(), room);
             again
         }
-        Packet::Heartbeat { session, next, .. } => heartbeat(*session, *next).to_vec(),
-        Packet::EndOfSession { session, next, .. } => end_of_session(*session, *next).to_vec(),
+        MoldPacket::Heartbeat { session, next, .. } => heartbeat(*session, *next).to_vec(),
+        MoldPacket::EndOfSession { session, next, .. } => end_of_session(*session, *next).to_vec(),
     }
 }
 
@@ -57,7 +57,7 @@ fn request(bytes: &[u8]) {
 
 /// Inputs to begin with.
 pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let session = tapeline_feed::moldudp64::Session::new("FUZZ");
+    let session = tapeline_feed::moldudp64::MoldSession::new("FUZZ");
     let mut data = vec![0; 200];
     let mut packet = PacketBuilder::new(&mut data, session, 0x0102_0304).unwrap();
     for message in [&b"S\0\0\0\0"[..], b"", b"a message of some length"] {

@@ -6,9 +6,11 @@ use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
 use tapeline_feed::history::{History, Limits};
-use tapeline_feed::moldudp64::recover::{Ask, Client, MAX_PIECES, Settings};
-use tapeline_feed::moldudp64::retransmit::{self, LONGEST_ANSWER, Server};
-use tapeline_feed::moldudp64::{HEADER_BYTES, Packet, PacketBuilder, Request, Session, heartbeat, parse};
+use tapeline_feed::moldudp64::recover::{Ask, ClientSettings, MAX_PIECES, RetransmissionClient};
+use tapeline_feed::moldudp64::retransmit::{self, LONGEST_ANSWER, RetransmissionServer};
+use tapeline_feed::moldudp64::{
+    HEADER_BYTES, MoldPacket, MoldSession, PacketBuilder, Request, heartbeat, parse,
+};
 use tapeline_nanos::Nanos;
 
 /// Messages that a server has of each session, but for a hole in the middle.
@@ -18,15 +20,15 @@ const HOLE: RangeInclusive<u64> = 200..=203;
 const SHARE: u64 = 300_000;
 const ALL: u64 = 500_000;
 const REQUESTERS: usize = 4;
-/// Calls of [`Client::poll`] before what is missing must have come, or have been given up: a piece of 16 messages or fewer
+/// Calls of [`RetransmissionClient::poll`] before what is missing must have come, or have been given up: a piece of 16 messages or fewer
 /// takes three tries at most, and there are some 1,000.
 const ENOUGH: usize = 20_000;
 
-fn session() -> Session {
-    Session::new("FUZZ")
+fn session() -> MoldSession {
+    MoldSession::new("FUZZ")
 }
 
-fn history(session: Session) -> History {
+fn history(session: MoldSession) -> History {
     let mut history = History::new(Limits { messages: 1_024, bytes: 1 << 14 });
     history.begin(session);
     fill(&mut history);
@@ -43,7 +45,7 @@ fn fill(history: &mut History) {
 /// the time that passes before.
 pub(crate) fn client(bytes: &[u8]) {
     let Some((policy, rest)) = bytes.split_first() else { return };
-    let settings = Settings {
+    let settings = ClientSettings {
         servers: 1 + usize::from(policy & 3),
         delay_ns: u64::from(policy >> 2 & 1) * 5_000_000,
         timeout_ns: 20_000_000,
@@ -92,12 +94,12 @@ pub(crate) fn client(bytes: &[u8]) {
 
 /// A client, and what holds of it.
 struct Asking {
-    client: Client,
-    server: Server,
+    client: RetransmissionClient,
+    server: RetransmissionServer,
     history: History,
-    settings: Settings,
+    settings: ClientSettings,
     now: Nanos,
-    session: Session,
+    session: MoldSession,
     /// What is missing: what the client is told, and what is taken from that as it comes or is given up.
     missing: Vec<RangeInclusive<u64>>,
     /// Where the next hole can begin.
@@ -107,12 +109,12 @@ struct Asking {
 }
 
 impl Asking {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: ClientSettings) -> Self {
         Self {
-            client: Client::new(settings),
-            server: Server::new(retransmit::Settings {
+            client: RetransmissionClient::new(settings),
+            server: RetransmissionServer::new(retransmit::ServerSettings {
                 max_requesters: 1,
-                ..retransmit::Settings::default()
+                ..retransmit::ServerSettings::default()
             }),
             history: history(session()),
             settings,
@@ -126,7 +128,7 @@ impl Asking {
 
     /// Another session than the last one begins.
     fn begin(&mut self, next: u64) {
-        self.session = if self.session == session() { Session::new("ROLL") } else { session() };
+        self.session = if self.session == session() { MoldSession::new("ROLL") } else { session() };
         self.history.begin(self.session);
         fill(&mut self.history);
         self.missing.clear();
@@ -183,7 +185,9 @@ impl Asking {
 
     /// A datagram that a server sent; or somebody.
     fn take(&mut self, server: usize, datagram: &[u8]) {
-        let of = |client: &Client, now| (*client.statistics(), client.next_due(now), client.is_busy());
+        let of = |client: &RetransmissionClient, now| {
+            (*client.statistics(), client.next_due(now), client.is_busy())
+        };
         let before = of(&self.client, self.now);
         match self.client.answer(server, datagram) {
             Ok(data) => {
@@ -240,13 +244,13 @@ impl Asking {
 /// Each piece is a datagram, behind a byte for who sends it and one for the time that passes before.
 pub(crate) fn server(bytes: &[u8]) {
     let history = history(session());
-    let settings = retransmit::Settings {
+    let settings = retransmit::ServerSettings {
         packet_bytes: 100,
         requester_bytes_per_second: SHARE,
         bytes_per_second: ALL,
         max_requesters: REQUESTERS,
     };
-    let mut server = Server::new(settings);
+    let mut server = RetransmissionServer::new(settings);
     let began = Nanos(1_700_000_000_000_000_000);
     let (mut now, mut buffer) = (began, [0; LONGEST_ANSWER]);
     let mut at_once = BTreeSet::new();
@@ -285,7 +289,7 @@ pub(crate) fn server(bytes: &[u8]) {
 
 /// An answer holds what was asked for, from the front, as it was sent; and it is no longer than it may be.
 fn answers(request: &Request, answer: &[u8], history: &History) {
-    let Ok(Packet::Data(data)) = parse(answer) else { panic!("no messages") };
+    let Ok(MoldPacket::Data(data)) = parse(answer) else { panic!("no messages") };
     assert_eq!((data.session(), data.sequence()), (request.session, request.sequence));
     assert!(data.count() <= request.count && data.trailing() == 0);
     assert!(data.messages().all(|(sequence, message)| history.message(sequence) == Some(message)));
@@ -330,7 +334,8 @@ pub(crate) fn client_seeds() -> Vec<(&'static str, Vec<u8>)> {
 
 /// Inputs to begin with, for [`server`].
 pub(crate) fn server_seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let request = |name, sequence, count| Request { session: Session::new(name), sequence, count }.encode();
+    let request =
+        |name, sequence, count| Request { session: MoldSession::new(name), sequence, count }.encode();
     let requests = [
         request("FUZZ", 1, 10),
         request("FUZZ", 199, 3),

@@ -3,9 +3,9 @@
 use tapeline_feed::history::{History, Limits};
 use tapeline_feed::moldudp64;
 use tapeline_feed::soupbintcp::{
-    Accounts, Client, ClientEvent, ClientPacket, ClientStep, END_OF_SESSION, LONGEST_PACKET, Login, Password,
-    SERVER_HEARTBEAT, Server, ServerPacket, Session, Split, Username, accepted, login, sequenced_header,
-    split,
+    Accounts, ClientEvent, ClientPacket, ClientStep, END_OF_SESSION, LONGEST_PACKET, Login, Password,
+    SERVER_HEARTBEAT, ServerPacket, SoupClient, SoupServer, SoupSession, Split, Username, accepted, login,
+    sequenced_header, split,
 };
 use tapeline_nanos::Nanos;
 
@@ -13,7 +13,7 @@ fn some_login() -> Login {
     Login {
         username: Username::new("fuzz"),
         password: Password::new("secret"),
-        session: Session::CURRENT,
+        session: SoupSession::CURRENT,
         sequence: 1,
     }
 }
@@ -55,7 +55,7 @@ fn packets(bytes: &[u8]) {
 }
 
 fn from_server(bytes: &[u8]) {
-    let mut client = Client::new(some_login(), Nanos(0));
+    let mut client = SoupClient::new(some_login(), Nanos(0));
     let (mut at, mut next) = (0, None);
     loop {
         let before = (client.next_sequence(), client.is_over());
@@ -94,13 +94,13 @@ fn from_server(bytes: &[u8]) {
 
 fn from_client(bytes: &[u8]) {
     let mut history = History::new(Limits { messages: 16, bytes: 256 });
-    history.begin(moldudp64::Session::new("FUZZ"));
+    history.begin(moldudp64::MoldSession::new("FUZZ"));
     for sequence in 1..10 {
         assert!(history.push(sequence, &sequence.to_be_bytes()));
     }
     let mut accounts = Accounts::default();
     accounts.add(Username::new("fuzz"), Password::new("secret"));
-    let mut server = Server::new(Nanos(0));
+    let mut server = SoupServer::new(Nanos(0));
     let (mut at, mut out) = (0, Vec::new());
     loop {
         let before = (server.state(), server.sent(), out.len());
@@ -126,7 +126,7 @@ fn from_client(bytes: &[u8]) {
 pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let message = |text: &[u8]| [&sequenced_header(text.len()).unwrap()[..], text].concat();
     let server = [
-        &accepted(Session::new("FUZZ"), 1)[..],
+        &accepted(SoupSession::new("FUZZ"), 1)[..],
         &message(b"one"),
         &SERVER_HEARTBEAT,
         &message(b"two"),
@@ -135,6 +135,6 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     ];
     let client = [&login(&some_login())[..], b"\0\x01R", b"\0\x03Uxy", b"\0\x01O"];
     let long =
-        [&accepted(Session::new("FUZZ"), 7)[..], &message(&[b'x'; 300]), &message(b""), &message(b"end")];
+        [&accepted(SoupSession::new("FUZZ"), 7)[..], &message(&[b'x'; 300]), &message(b""), &message(b"end")];
     vec![("long", long.concat()), ("server", server.concat()), ("client", client.concat())]
 }

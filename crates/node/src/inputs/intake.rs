@@ -9,8 +9,8 @@ use std::time::Duration;
 use tapeline_feed::line::Line;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_plant::Refused;
-use tapeline_wire::pool::{self, Counters, Intake, Outlet, Poll, Settings};
-use tapeline_wire::udp::{Batch, Receiver, wait_any};
+use tapeline_wire::pool::{self, Intake, Outlet, PoolCounters, PoolSettings, QueuePoll};
+use tapeline_wire::udp::{Batch, UdpReceiver, wait_any};
 
 use crate::error::Context;
 use crate::events::Events;
@@ -27,17 +27,17 @@ const NO_SLOTS_SLEEP: Duration = Duration::from_micros(50);
 /// A feed's sockets, and the thread that reads them.
 pub(crate) enum Source {
     /// The plant's thread.
-    Inline { receivers: Vec<Receiver>, batch: Batch },
+    Inline { receivers: Vec<UdpReceiver>, batch: Batch },
     /// A thread of its own.
     Thread(Behind),
     /// No thread any more.
-    Ended { receivers: Vec<Receiver>, counters: Option<Counters> },
+    Ended { receivers: Vec<UdpReceiver>, counters: Option<PoolCounters> },
 }
 
 /// The plant's side of a receiving thread.
 pub(crate) struct Behind {
     outlet: Outlet,
-    thread: JoinHandle<(Vec<Receiver>, Counters)>,
+    thread: JoinHandle<(Vec<UdpReceiver>, PoolCounters)>,
     told: Arc<Told>,
 }
 
@@ -107,20 +107,20 @@ impl Complaints {
 
 impl Source {
     /// Sockets that the plant's thread reads itself.
-    pub(crate) fn inline(receivers: Vec<Receiver>) -> Self {
+    pub(crate) fn inline(receivers: Vec<UdpReceiver>) -> Self {
         Self::Inline { receivers, batch: Batch::new(BATCH_SLOTS, SLOT_BYTES) }
     }
 
     /// Sockets that a new thread reads into a pool, with `spin` without sleeping. The calling thread takes
     /// the datagrams; when there are some, it is woken from [`thread::park_timeout`].
     pub(crate) fn thread(
-        receivers: Vec<Receiver>,
-        settings: &Settings,
+        receivers: Vec<UdpReceiver>,
+        settings: &PoolSettings,
         spin: bool,
         name: &str,
         events: &Events,
     ) -> crate::Result<Self> {
-        let (intake, outlet) = pool::open(&Settings { batch: BATCH_SLOTS, ..*settings })?;
+        let (intake, outlet) = pool::open(&PoolSettings { batch: BATCH_SLOTS, ..*settings })?;
         let told = Arc::new(Told::default());
         let receiving = Receiving {
             receivers,
@@ -175,7 +175,7 @@ impl Source {
     pub(crate) fn kernel_drops(&mut self) -> u64 {
         match self {
             Self::Inline { receivers, .. } | Self::Ended { receivers, .. } => {
-                receivers.iter_mut().map(Receiver::ask_kernel_drops).sum()
+                receivers.iter_mut().map(UdpReceiver::ask_kernel_drops).sum()
             }
             // Relaxed: a statistic.
             Self::Thread(behind) => behind.told.kernel_drops.load(Ordering::Relaxed),
@@ -183,7 +183,7 @@ impl Source {
     }
 
     /// The sockets, if the plant's thread reads them itself.
-    pub(crate) fn receivers(&self) -> &[Receiver] {
+    pub(crate) fn receivers(&self) -> &[UdpReceiver] {
         match self {
             Self::Inline { receivers, .. } => receivers,
             Self::Thread(_) | Self::Ended { .. } => &[],
@@ -196,7 +196,7 @@ impl Source {
     }
 
     /// Ends the receiving thread, if there is one. Returns the sockets and the pool's counters.
-    pub(crate) fn end(&mut self) -> (&mut [Receiver], Option<Counters>) {
+    pub(crate) fn end(&mut self) -> (&mut [UdpReceiver], Option<PoolCounters>) {
         let none = Self::Ended { receivers: Vec::new(), counters: None };
         *self = match std::mem::replace(self, none) {
             Self::Thread(Behind { outlet, thread, told }) => {
@@ -225,7 +225,7 @@ impl Behind {
         // Read before the pool: later deliveries can only make the two numbers differ.
         // Acquire pairs with the receiving thread's release: everything delivered by then is visible.
         let read_up_to = self.told.read_up_to.load(Ordering::Acquire);
-        let Poll::Ready(datagrams) = self.outlet.take() else {
+        let QueuePoll::Ready(datagrams) = self.outlet.take() else {
             return Ok(InputTurn { taken: 0, all_read: self.outlet.taken() == read_up_to });
         };
         let taken = datagrams.len();
@@ -241,7 +241,7 @@ impl Behind {
 
 /// A running receiving thread.
 struct Receiving {
-    receivers: Vec<Receiver>,
+    receivers: Vec<UdpReceiver>,
     intake: Intake,
     told: Arc<Told>,
     taker: Thread,
@@ -251,7 +251,7 @@ struct Receiving {
 }
 
 impl Receiving {
-    fn run(mut self) -> (Vec<Receiver>, Counters) {
+    fn run(mut self) -> (Vec<UdpReceiver>, PoolCounters) {
         let mut delivered = 0;
         while !self.told.stop.load(Ordering::Relaxed) {
             let (mut came, mut all_read, mut exhausted) = (0, true, false);
@@ -274,7 +274,7 @@ impl Receiving {
                 self.told.read_up_to.store(delivered, Ordering::Release);
             }
             if came > 0 {
-                let drops = self.receivers.iter().map(Receiver::kernel_drops).sum();
+                let drops = self.receivers.iter().map(UdpReceiver::kernel_drops).sum();
                 self.told.kernel_drops.store(drops, Ordering::Relaxed);
                 // Costs one atomic swap while the taker is awake.
                 self.taker.unpark();

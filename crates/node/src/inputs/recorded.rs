@@ -98,7 +98,7 @@ impl Recorded {
                         );
                         return Err(Error::hinted(what, used()));
                     }
-                    let symbols = dbn::Symbols::of(metadata);
+                    let symbols = dbn::DbnSymbols::of(metadata);
                     warn_of_unknown(&path, wanted, &symbols, events);
                     channel.name_by(&symbols);
                 }
@@ -198,7 +198,7 @@ impl Recorded {
         }
         let (Stream::Records(_), Normaliser::Dbn(dbn)) = (&self.stream, channel.normaliser()) else { return };
         let (mut unused, mut is_any_used) = (Vec::new(), false);
-        for (kind, count) in (0..=u8::MAX).map(|letter| (dbn::Kind(letter), dbn.records().of(letter))) {
+        for (kind, count) in (0..=u8::MAX).map(|letter| (dbn::RecordKind(letter), dbn.records().of(letter))) {
             is_any_used |= kind.is_published() && count > 0;
             if let Some(name) = kind.name().filter(|_| kind.is_unused() && count > 0) {
                 unused.push(format!("{} {name}", thousands(count)));
@@ -255,12 +255,12 @@ impl Recorded {
 
 /// A hint that lists the kinds of DBN records that are published.
 fn used() -> String {
-    format!("a plant uses {}", dbn::Kind::published().collect::<Vec<_>>().join(", "))
+    format!("a plant uses {}", dbn::RecordKind::published().collect::<Vec<_>>().join(", "))
 }
 
 /// Warns of patterns that match none of a file's symbols; a definition among its records may still bring a
 /// matching one.
-fn warn_of_unknown(path: &Path, wanted: Option<&Symbols>, symbols: &dbn::Symbols, events: &Events) {
+fn warn_of_unknown(path: &Path, wanted: Option<&Symbols>, symbols: &dbn::DbnSymbols, events: &Events) {
     let Some(wanted) = wanted.filter(|_| !symbols.is_empty()) else { return };
     let known: Vec<&str> = symbols.names().collect();
     for symbol in wanted.without_match(&known).iter().filter(|symbol| !symbol.is_empty()) {

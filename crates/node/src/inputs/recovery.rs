@@ -10,10 +10,10 @@ mod soup;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use tapeline_feed::line::Line;
-use tapeline_feed::moldudp64::recover::{Ask, Settings, Statistics};
+use tapeline_feed::moldudp64::recover::{Ask, ClientSettings, ClientStatistics};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{Channel, GapRequests, Look, Refused, RingPublish, Sequencer};
-use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
+use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use self::soup::Soup;
 use crate::config::{RecoveryConfig as Configured, RecoveryKind as Kind};
@@ -38,7 +38,7 @@ pub(crate) struct Recovery {
 
 /// How servers are reached.
 enum Transport {
-    Datagrams { socket: Receiver, batch: Batch },
+    Datagrams { socket: UdpReceiver, batch: Batch },
     Soup(Soup),
 }
 
@@ -70,24 +70,24 @@ impl Recovery {
                     receive_buffer: 1 << 20,
                     ..ReceiveOptions::new(own_address(&configured.servers))
                 };
-                let socket = Receiver::open(&options).context("cannot open a socket for recovery")?;
+                let socket = UdpReceiver::open(&options).context("cannot open a socket for recovery")?;
                 Transport::Datagrams { socket, batch: Batch::new(BATCH_SLOTS, SLOT_BYTES) }
             }
             Kind::SoupBinTcp { username, password } => Transport::Soup(Soup::new(*username, *password)),
         };
-        let requests = GapRequests::new(Settings {
+        let requests = GapRequests::new(ClientSettings {
             servers: configured.servers.len(),
             delay_ns,
             timeout_ns: configured.timeout.as_nanos() as u64,
             max_tries: configured.tries,
             max_hole: configured.max_hole,
             max_outstanding: match configured.kind {
-                Kind::MoldUdp64 => Settings::default().max_outstanding,
+                Kind::MoldUdp64 => ClientSettings::default().max_outstanding,
                 // One connection, with one position in it.
                 Kind::SoupBinTcp { .. } => 1,
             },
             requests_per_second: configured.requests_per_second,
-            ..Settings::default()
+            ..ClientSettings::default()
         });
         let (servers, counters) = (configured.servers.clone(), Counters::default());
         let events = events.clone();
@@ -132,7 +132,7 @@ impl Recovery {
     }
 
     /// Returns the counters of requests and answers.
-    pub(crate) fn statistics(&self) -> &Statistics {
+    pub(crate) fn statistics(&self) -> &ClientStatistics {
         self.requests.statistics()
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use tapeline_feed::soupbintcp::{Client, ClientEvent, ClientStep, LOGOUT, Login, Violation};
+use tapeline_feed::soupbintcp::{ClientEvent, ClientStep, LOGOUT, Login, SoupClient, Violation};
 use tapeline_measure::Nanos;
 use tapeline_wire::tcp::{Received, Stream};
 
@@ -18,7 +18,7 @@ const ROUNDS: usize = 4;
 #[derive(Debug)]
 pub struct Link {
     stream: Stream,
-    client: Client,
+    client: SoupClient,
 }
 
 /// Why a connection can no longer be used.
@@ -42,7 +42,7 @@ impl Link {
     /// Starts to connect, and logs in once connected.
     pub fn connect(server: SocketAddrV4, login: Login, now: Nanos) -> Result<Self, Broken> {
         let mut stream = Stream::connect(server, INPUT_BYTES)?;
-        let client = Client::new(login, now);
+        let client = SoupClient::new(login, now);
         stream.output().extend_from_slice(&client.hello());
         Ok(Self { stream, client })
     }

@@ -18,7 +18,7 @@ use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::{Nowhere, Outbox};
 use tapeline_plant::demand::{Answer, Demand};
-use tapeline_plant::sources::{LinkId, Note, Outlets, Sources, Wish};
+use tapeline_plant::sources::{LinkId, Outlets, SourceNote, Sources, Wish};
 use tapeline_plant::{Publish, Refused, Sequencer, Time};
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Waker};
 
@@ -455,7 +455,8 @@ impl RunningSources {
 
     fn say(&mut self, now: Nanos) {
         while let Some(note) = self.sources.next_note() {
-            let is_good = matches!(note, Note::LoggedIn { .. } | Note::Serves { source: Some(_), .. });
+            let is_good =
+                matches!(note, SourceNote::LoggedIn { .. } | SourceNote::Serves { source: Some(_), .. });
             let severity = if is_good { Severity::Info } else { Severity::Warning };
             self.events.peer(now, Kind::Source, severity, format_args!("sources: {note}"));
         }

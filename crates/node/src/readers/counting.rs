@@ -120,7 +120,7 @@ pub(crate) struct SourceFigures {
     pub(crate) serves: usize,
     pub(crate) stands_by: usize,
     /// Services, and this source's part in each.
-    pub(crate) services: Vec<(String, source::Part)>,
+    pub(crate) services: Vec<(String, source::SourceRole)>,
 }
 
 /// Figures of a feed.
@@ -428,11 +428,11 @@ fn merge_source(before: &[SourceSnapshot], told: &SourceFigures, now: Nanos) -> 
         Standing::Connected => "connected",
     };
     let since = |since_ns: Option<u64>| since_ns.unwrap_or(now.0);
-    let service = |(name, part): &(String, source::Part)| {
+    let service = |(name, part): &(String, source::SourceRole)| {
         let state = match part {
-            source::Part::Serves => "serves",
-            source::Part::StandsBy => "standby",
-            source::Part::Down => "suspect",
+            source::SourceRole::Serves => "serves",
+            source::SourceRole::StandsBy => "standby",
+            source::SourceRole::Down => "suspect",
         };
         let parts = before.map(|before| before.services.as_slice()).unwrap_or_default();
         let same = parts.iter().find(|before| before.service == *name && before.state == state);
@@ -522,11 +522,20 @@ mod tests {
         let is = |state: &str, since, part: &str, since_part| {
             (state.to_owned(), since, part.to_owned(), since_part)
         };
-        assert_eq!(tell(10, Standing::Away, source::Part::Down), is("away", 10, "suspect", 10));
-        assert_eq!(tell(20, Standing::Connected, source::Part::Down), is("connected", 20, "suspect", 10));
-        assert_eq!(tell(30, Standing::Connected, source::Part::Serves), is("connected", 20, "serves", 30));
-        assert_eq!(tell(40, Standing::Connected, source::Part::Serves), is("connected", 20, "serves", 30));
-        assert_eq!(tell(50, Standing::Away, source::Part::Down), is("away", 50, "suspect", 50));
+        assert_eq!(tell(10, Standing::Away, source::SourceRole::Down), is("away", 10, "suspect", 10));
+        assert_eq!(
+            tell(20, Standing::Connected, source::SourceRole::Down),
+            is("connected", 20, "suspect", 10)
+        );
+        assert_eq!(
+            tell(30, Standing::Connected, source::SourceRole::Serves),
+            is("connected", 20, "serves", 30)
+        );
+        assert_eq!(
+            tell(40, Standing::Connected, source::SourceRole::Serves),
+            is("connected", 20, "serves", 30)
+        );
+        assert_eq!(tell(50, Standing::Away, source::SourceRole::Down), is("away", 50, "suspect", 50));
     }
 
     #[test]

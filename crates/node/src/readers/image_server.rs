@@ -24,7 +24,7 @@ use tapeline_plant::ItemId;
 use tapeline_plant::cache::Limits;
 use tapeline_plant::tick::{self, Flags, Kind, Tick};
 use tapeline_ring::{Name, SubscriberId, Wait};
-use tapeline_wire::local::{self, Listener};
+use tapeline_wire::local::{self, LocalListener};
 
 use crate::Error;
 use crate::error::Context;
@@ -80,7 +80,7 @@ impl RunningImageServer {
         let path = path(ring);
         let read = move |ring, subscriber, _| {
             // Only now does the ring, and with it the name, belong to this plant.
-            let listener = Listener::bind(&path)
+            let listener = LocalListener::bind(&path)
                 .with_context(|| format!("cannot serve images at {}", path.display()))?;
             let ticks = OnRing { ring, subscriber };
             ImageServer { listener: Some(listener), ..ImageServer::new(&config, ticks) }.run()
@@ -107,7 +107,7 @@ impl RunningImageServer {
 #[derive(Debug)]
 pub struct ImageServer<T> {
     ticks: T,
-    listener: Option<Listener>,
+    listener: Option<LocalListener>,
     /// Readers that wait for their turn.
     waiting: VecDeque<UnixStream>,
     images: Images,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_omm::{Dictionary, Refused};
 use tapeline_plant::ItemId;
-use tapeline_plant::cache::{Answer, Applied, Cache, ItemKey, Limits};
+use tapeline_plant::cache::{AnswerParameters, Applied, Cache, ItemKey, Limits};
 use tapeline_plant::tick::{self, POSTED, Tick};
 
 /// Initial and maximum buffer size for an image: the maximum is the longest message that the hub's clients
@@ -113,7 +113,7 @@ impl Images {
         let Place { domain, name, last } = places.get(at)?.as_ref()?;
         let image =
             cache.image(&ItemKey { service: last.service, domain: *domain, name: name.as_bytes() })?;
-        let answer = Answer { is_solicited: false, ..Answer::to(0) };
+        let answer = AnswerParameters { is_solicited: false, ..AnswerParameters::to(0) };
         let len = loop {
             let mut parts = image.parts(answer);
             match parts.write(room) {

@@ -21,7 +21,7 @@ use tapeline_plant::cache::Limits;
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_plant::{ItemId, Seq};
 use tapeline_ring::Wait;
-use tapeline_wire::zmtp::{Counters, Publisher, Route, Settings};
+use tapeline_wire::zmtp::{Publisher, PublisherCounters, PublisherSettings, Route};
 
 use self::header::{Body, Header};
 use crate::Error;
@@ -43,7 +43,7 @@ pub struct ZeromqConfig {
     /// How often each item's image is published again.
     pub images_every: Option<Duration>,
     /// Settings of the sockets.
-    pub settings: Settings,
+    pub settings: PublisherSettings,
     /// Numbers and names of the services; a service without a name is called by its number.
     pub services: Vec<(u16, String)>,
     /// The dictionary for JSON and for partial text in images.
@@ -227,7 +227,7 @@ impl Outlet {
             }
             publisher.turn(now, Duration::from_millis(1))?;
         }
-        let Counters { connected, let_go, queued, dropped, .. } = publisher.counters();
+        let PublisherCounters { connected, let_go, queued, dropped, .. } = publisher.counters();
         Ok(ZeromqReport { rejoined, sent: queued, dropped, subscribers: connected, let_go, ..report })
     }
 
@@ -464,7 +464,7 @@ mod tests {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             body: Body::Rwf,
             images_every: Some(Duration::from_secs(1)),
-            settings: Settings::default(),
+            settings: PublisherSettings::default(),
             services: vec![(1, "TAPELINE".to_owned())],
             dictionary: Arc::new(Dictionary::builtin().clone()),
             max_items: 10,

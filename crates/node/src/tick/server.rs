@@ -261,8 +261,10 @@ impl Server {
             let what = format!("there is no time zone \"{}\"", config.timezone);
             Error::hinted(what, "timezone takes names such as \"America/New_York\"; \"UTC\" is usual")
         })?;
-        let settings =
-            streams::Settings { max_connections: config.max_connections, queue_bytes: config.queue_bytes };
+        let settings = streams::StreamSettings {
+            max_connections: config.max_connections,
+            queue_bytes: config.queue_bytes,
+        };
         let streams = Streams::new(settings)?;
         let settings = Settings {
             is_timed: config.publish_every.is_some(),

@@ -13,7 +13,7 @@ const LONGEST_QUOTE: usize = 64;
 #[non_exhaustive]
 pub struct Fault {
     /// Problem with the text.
-    pub problem: Problem,
+    pub problem: JsonProblem,
     /// Offset in the text, bytes.
     pub offset: usize,
     /// Stream id of the message at fault; 0 if unknown.
@@ -23,7 +23,7 @@ pub struct Fault {
 /// Problem with a text, in the words of LSEG's server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum JsonProblem {
     /// The text is not JSON.
     #[error("JSON Converter parse error: {0}")]
     Syntax(&'static str),
@@ -67,7 +67,7 @@ pub enum Problem {
     Refused(String),
 }
 
-impl Problem {
+impl JsonProblem {
     /// Returns the problem for a value of an unexpected type.
     pub(super) fn kind(key: &str, expected: &'static str, value: Raw<'_>) -> Self {
         Self::Type { key: quote(key), expected, received: value.kind_name() }
@@ -94,7 +94,7 @@ pub enum WriteError {
     /// Containers are nested deeper than [`DEPTH_LIMIT`](crate::rwf::DEPTH_LIMIT).
     #[error("containers are nested deeper than {0} levels")]
     TooDeep(usize),
-    /// The text is longer than [`Settings::most_text`](super::Settings::most_text).
+    /// The text is longer than [`JsonSettings::most_text`](super::JsonSettings::most_text).
     #[error("the message is longer than {0} bytes of text")]
     TooLong(usize),
 }

@@ -2,7 +2,7 @@
 
 use super::Converter;
 use super::fault::{Fault, WriteError};
-use super::text::Text;
+use super::text::JsonText;
 use crate::rwf::MessageView;
 
 /// Maximum bytes of a peer's text that an error returns: the maximum length of a message to LSEG's server.
@@ -11,7 +11,7 @@ const MOST_ECHO: usize = 61_440;
 /// Writer of an array of messages to the end of the caller's buffer.
 #[derive(Debug)]
 pub struct Pack<'o> {
-    text: Text<'o>,
+    text: JsonText<'o>,
     start: usize,
 }
 
@@ -19,7 +19,7 @@ impl<'o> Pack<'o> {
     /// Starts an array.
     pub fn new(out: &'o mut Vec<u8>) -> Self {
         let start = out.len();
-        let mut text = Text::new(out);
+        let mut text = JsonText::new(out);
         text.begin(b'[');
         Self { text, start }
     }
@@ -99,14 +99,14 @@ impl<'o> Pack<'o> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Problem;
+    use super::super::JsonProblem;
     use super::*;
 
     #[test]
     fn long_texts_do_not_come_back_whole() {
         let (mut out, text) = (Vec::new(), "é".repeat(100_000));
         let mut pack = Pack::new(&mut out);
-        pack.error(&Fault { problem: Problem::Missing("ID"), offset: 150_000, id: 7 }, &text);
+        pack.error(&Fault { problem: JsonProblem::Missing("ID"), offset: 150_000, id: 7 }, &text);
         pack.finish();
         assert!((61_000..62_000).contains(&out.len()), "{}", out.len());
     }
@@ -118,7 +118,7 @@ mod tests {
         assert!(pack.is_empty());
         pack.ping();
         pack.pong();
-        let fault = Fault { problem: Problem::Missing("ID"), offset: 3, id: 7 };
+        let fault = Fault { problem: JsonProblem::Missing("ID"), offset: 3, id: 7 };
         pack.error(&fault, "\n\"\"");
         pack.finish();
         assert_eq!(

@@ -9,9 +9,9 @@ mod times;
 mod values;
 
 use super::Converter;
-use super::fault::{Fault, Problem, quote};
+use super::fault::{Fault, JsonProblem, quote};
 use super::names;
-use super::scan::{Incoming, Part, Raw, Token};
+use super::scan::{IdPart, Incoming, Raw, Token};
 use crate::Refused;
 use crate::rwf::{
     AckHeader, CloseHeader, Conflation, DEPTH_LIMIT, DataType, Domain, ElementListEncoder, Flags,
@@ -47,8 +47,9 @@ impl Converter<'_> {
         match reading.message(raw, room, 0) {
             Ok(len) => Ok(room.get(..len).unwrap_or_default()),
             Err(refused) => {
-                let (problem, offset) =
-                    reading.fault.unwrap_or_else(|| (Problem::Refused(refused.to_string()), raw.offset()));
+                let (problem, offset) = reading
+                    .fault
+                    .unwrap_or_else(|| (JsonProblem::Refused(refused.to_string()), raw.offset()));
                 Err(Fault { problem, offset, id: incoming.id() })
             }
         }
@@ -62,26 +63,26 @@ impl Converter<'_> {
 struct Reading<'r> {
     converter: &'r Converter<'r>,
     /// Position of a message in a message with several ids.
-    part: Option<Part<'r>>,
-    fault: Option<(Problem, usize)>,
+    part: Option<IdPart<'r>>,
+    fault: Option<(JsonProblem, usize)>,
 }
 
 impl Reading<'_> {
     /// Stops reading. The first fault counts.
     #[cold]
-    fn stop(&mut self, problem: Problem, at: Raw<'_>) -> Refused {
+    fn stop(&mut self, problem: JsonProblem, at: Raw<'_>) -> Refused {
         self.fault.get_or_insert((problem, at.offset()));
         Refused::Misplaced("what the text has")
     }
 
     fn missing(&mut self, key: &'static str, holder: Raw<'_>) -> Refused {
-        self.stop(Problem::Missing(key), holder)
+        self.stop(JsonProblem::Missing(key), holder)
     }
 
     /// Handles an unknown member.
     fn unknown(&mut self, key: &str, value: Raw<'_>) -> Result<(), Refused> {
         if self.converter.settings.catch_unknown_members {
-            return Err(self.stop(Problem::Key(quote(key)), value));
+            return Err(self.stop(JsonProblem::Key(quote(key)), value));
         }
         Ok(())
     }
@@ -89,7 +90,7 @@ impl Reading<'_> {
     /// Returns the next level of nesting.
     fn deeper(&mut self, depth: usize, at: Raw<'_>) -> Result<usize, Refused> {
         if depth >= DEPTH_LIMIT {
-            return Err(self.stop(Problem::Syntax("containers are nested too deep"), at));
+            return Err(self.stop(JsonProblem::Syntax("containers are nested too deep"), at));
         }
         Ok(depth + 1)
     }
@@ -109,7 +110,7 @@ impl Reading<'_> {
         };
         let stream_id = match first {
             Some(id) => self.integer("ID", id)?,
-            None => return Err(self.stop(Problem::value("ID", ids), ids)),
+            None => return Err(self.stop(JsonProblem::value("ID", ids), ids)),
         };
         let domain = self.domain(members.domain)?;
         let key = self.key(members.key, domain, depth)?;
@@ -127,7 +128,7 @@ impl Reading<'_> {
                 let key = key.map(|key| key.at_service(default_service, domain));
                 self.post(&start, room, key.as_ref(), depth)
             }
-            _ => Err(self.stop(Problem::value("Type", members.r#type.unwrap_or(raw)), raw)),
+            _ => Err(self.stop(JsonProblem::value("Type", members.r#type.unwrap_or(raw)), raw)),
         }
     }
 
@@ -135,7 +136,7 @@ impl Reading<'_> {
         let Some(raw) = raw else { return Ok(Domain::MARKET_PRICE) };
         let Some(name) = raw.string() else { return Ok(Domain(self.integer("Domain", raw)?)) };
         let found = (0..=u8::MAX).map(Domain).find(|domain| domain.name() == Some(&*name));
-        found.ok_or_else(|| self.stop(Problem::value("Domain", raw), raw))
+        found.ok_or_else(|| self.stop(JsonProblem::value("Domain", raw), raw))
     }
 
     /// Writes the header, then the payload of the text.
@@ -213,11 +214,11 @@ impl Reading<'_> {
                     if let Some((name, value)) =
                         raw.members().find(|(name, _)| names::REQUEST_MEMBERS.contains(&&**name))
                     {
-                        return Err(self.stop(Problem::Key(name.into_owned()), value));
+                        return Err(self.stop(JsonProblem::Key(name.into_owned()), value));
                     }
                     self.each_element(raw, &mut list, depth)?;
                 }
-                Some((_, raw)) => return Err(self.stop(Problem::kind("Elements", "OBJECT", raw), raw)),
+                Some((_, raw)) => return Err(self.stop(JsonProblem::kind("Elements", "OBJECT", raw), raw)),
                 None => {}
             }
             Ok(list.finish())
@@ -231,14 +232,14 @@ impl Reading<'_> {
         list: &mut ElementListEncoder<'_>,
     ) -> Result<(), Refused> {
         if view.token() != Token::Array {
-            return Err(self.stop(Problem::kind("View", "ARRAY", view), view));
+            return Err(self.stop(JsonProblem::kind("View", "ARRAY", view), view));
         }
         let is_names = match view_type.and_then(Raw::string).as_deref() {
             Some("NameList") => true,
             Some("FidList") | None => false,
             Some(_) => {
                 let raw = view_type.unwrap_or(view);
-                return Err(self.stop(Problem::value("ViewType", raw), raw));
+                return Err(self.stop(JsonProblem::value("ViewType", raw), raw));
             }
         };
         if is_names {
@@ -255,7 +256,7 @@ impl Reading<'_> {
                 };
                 match fid {
                     Some(fid) => array.value(&Value::Int(fid.into())),
-                    None => Err(self.stop(Problem::value("View", item), item)),
+                    None => Err(self.stop(JsonProblem::value("View", item), item)),
                 }
             })
         })
@@ -332,7 +333,7 @@ impl Reading<'_> {
         let extended_header = self.optional_bytes("ExtHdr", members.ext_hdr)?;
         let header = StatusHeader {
             container: start.container(),
-            state: state.as_ref().map(parts::OwnedState::view),
+            state: state.as_ref().map(parts::ReadState::view),
             key: key.map(OwnedKey::view),
             permission_data: permission_data.as_deref(),
             extended_header: extended_header.as_deref(),

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::fault::{Fault, Problem};
+use super::fault::{Fault, JsonProblem};
 
 /// Maximum nesting depth of a text: containers of [`DEPTH_LIMIT`](crate::rwf::DEPTH_LIMIT) levels, each of which takes
 /// up to four, and JSON in one of them.
@@ -19,10 +19,10 @@ const MOST_REPEATED: usize = 16 << 20;
 /// names, each message has its own name. (A Close with several ids is one message, as in RWF.)
 #[derive(Debug, Clone)]
 pub struct Packed<'t> {
-    items: Items<'t>,
+    items: JsonItems<'t>,
     single: Option<Raw<'t>>,
     /// Message with several ids, the remaining ids, and the number of ids before them.
-    repeated: Option<(Raw<'t>, Items<'t>, usize)>,
+    repeated: Option<(Raw<'t>, JsonItems<'t>, usize)>,
     /// Bytes to which messages with several ids may still expand.
     left: usize,
 }
@@ -34,13 +34,13 @@ impl<'t> Packed<'t> {
     ///
     /// Fails if the text is not JSON, nests deeper than 100 levels, or has neither an object nor an array at its top.
     pub fn parse(text: &'t str) -> Result<Self, Fault> {
-        let fault = |offset, what| Fault { problem: Problem::Syntax(what), offset, id: 0 };
+        let fault = |offset, what| Fault { problem: JsonProblem::Syntax(what), offset, id: 0 };
         check(text.as_bytes(), DEPTH, true).map_err(|(offset, what)| fault(offset, what))?;
         // The text contains one value and nothing else.
         let raw = Raw { text: text.trim_ascii(), offset: skip_blanks(text.as_bytes(), 0) };
         match raw.token() {
             Token::Object => {
-                Ok(Self { items: Items::NONE, single: Some(raw), repeated: None, left: MOST_REPEATED })
+                Ok(Self { items: JsonItems::NONE, single: Some(raw), repeated: None, left: MOST_REPEATED })
             }
             Token::Array => {
                 Ok(Self { items: raw.items(), single: None, repeated: None, left: MOST_REPEATED })
@@ -71,7 +71,7 @@ impl<'t> Packed<'t> {
             return None;
         }
         let span = |text: &str, offset: usize| (offset, offset + text.len());
-        let of_items = |items: &Items<'t>| span(items.rest.text, items.rest.offset);
+        let of_items = |items: &JsonItems<'t>| span(items.rest.text, items.rest.offset);
         let of_raw = |raw: &Raw<'t>| span(raw.text, raw.offset);
         Some(PackedPlace {
             items: of_items(&self.items),
@@ -87,7 +87,7 @@ impl<'t> Packed<'t> {
         let raw = |(from, to): Span| Raw { text: text.get(from..to).unwrap_or_default(), offset: from };
         let items = |span| {
             let Raw { text, offset } = raw(span);
-            Items { rest: Rest { text, offset } }
+            JsonItems { rest: Rest { text, offset } }
         };
         Self {
             items: items(place.items),
@@ -105,7 +105,7 @@ impl<'t> Iterator for Packed<'t> {
         if let Some((raw, ids, passed)) = &mut self.repeated
             && let Some(id) = ids.next()
         {
-            let incoming = Incoming { raw: *raw, part: Some(Part { id, place: *passed }) };
+            let incoming = Incoming { raw: *raw, part: Some(IdPart { id, place: *passed }) };
             *passed += 1;
             return Some(incoming);
         }
@@ -124,7 +124,7 @@ impl<'t> Iterator for Packed<'t> {
 
 /// Kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageKind {
     /// A ping; answer it with a pong.
     Ping,
     /// The answer to a ping.
@@ -139,12 +139,12 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub struct Incoming<'t> {
     raw: Raw<'t>,
-    part: Option<Part<'t>>,
+    part: Option<IdPart<'t>>,
 }
 
 /// Position of this message among those that a message with several ids stands for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'t> {
+pub(super) struct IdPart<'t> {
     pub(super) id: Raw<'t>,
     /// Index, from 0.
     pub(super) place: usize,
@@ -153,12 +153,12 @@ pub(super) struct Part<'t> {
 impl<'t> Incoming<'t> {
     /// Returns the kind of the message.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> MessageKind {
         match self.raw.member("Type").and_then(Raw::string).as_deref() {
-            Some("Ping") => Kind::Ping,
-            Some("Pong") => Kind::Pong,
-            Some("Error") => Kind::Error,
-            _ => Kind::Message,
+            Some("Ping") => MessageKind::Ping,
+            Some("Pong") => MessageKind::Pong,
+            Some("Error") => MessageKind::Error,
+            _ => MessageKind::Message,
         }
     }
 
@@ -186,7 +186,7 @@ impl<'t> Incoming<'t> {
         first.and_then(|id| id.text.parse().ok()).unwrap_or(0)
     }
 
-    /// Returns `Text` of an [error](Kind::Error).
+    /// Returns `Text` of an [error](MessageKind::Error).
     #[must_use]
     pub fn error_text(&self) -> Option<Cow<'t, str>> {
         self.raw.member("Text").and_then(Raw::string)
@@ -196,7 +196,7 @@ impl<'t> Incoming<'t> {
         self.raw
     }
 
-    pub(super) const fn part(&self) -> Option<Part<'t>> {
+    pub(super) const fn part(&self) -> Option<IdPart<'t>> {
         self.part
     }
 }
@@ -265,14 +265,14 @@ impl<'t> Raw<'t> {
     }
 
     /// Returns the items of an array; none for any other value.
-    pub(super) fn items(self) -> Items<'t> {
-        Items { rest: self.parts(Token::Array) }
+    pub(super) fn items(self) -> JsonItems<'t> {
+        JsonItems { rest: self.parts(Token::Array) }
     }
 
     /// Returns the ids of a message that stands for one message with each of them, and the bytes to which it expands.
     /// RWF has no such form for the message's class. A message that expands to more than `most` bytes returns `None`;
     /// its array is then a fault.
-    fn repeated(self, most: usize) -> Option<(Items<'t>, usize)> {
+    fn repeated(self, most: usize) -> Option<(JsonItems<'t>, usize)> {
         let ids = self.member("ID").filter(|ids| ids.token() == Token::Array)?;
         let is_such = match self.member("Type") {
             None => true,
@@ -341,15 +341,15 @@ impl<'t> Iterator for Members<'t> {
 
 /// Items of an array in order.
 #[derive(Debug, Clone)]
-pub(super) struct Items<'t> {
+pub(super) struct JsonItems<'t> {
     rest: Rest<'t>,
 }
 
-impl Items<'_> {
+impl JsonItems<'_> {
     const NONE: Self = Self { rest: Rest::NONE };
 }
 
-impl<'t> Iterator for Items<'t> {
+impl<'t> Iterator for JsonItems<'t> {
     type Item = Raw<'t>;
 
     fn next(&mut self) -> Option<Raw<'t>> {
@@ -705,9 +705,9 @@ mod tests {
             r#" [ {"ID" : 7, "a":[1,"]\"",{}], "Type":"Ping"} , {"ID":[8,9],"Type":5,"b\u00e9":null},5]"#;
         let messages: Vec<_> = Packed::parse(text).unwrap().collect();
         assert_eq!(messages.len(), 3);
-        assert_eq!((messages[0].id(), messages[0].kind()), (7, Kind::Ping));
-        assert_eq!((messages[1].id(), messages[1].kind()), (8, Kind::Message));
-        assert_eq!((messages[2].id(), messages[2].kind()), (0, Kind::Message));
+        assert_eq!((messages[0].id(), messages[0].kind()), (7, MessageKind::Ping));
+        assert_eq!((messages[1].id(), messages[1].kind()), (8, MessageKind::Message));
+        assert_eq!((messages[2].id(), messages[2].kind()), (0, MessageKind::Message));
         let items: Vec<_> = messages[0].raw().member("a").unwrap().items().map(|item| item.text).collect();
         assert_eq!(items, ["1", r#""]\"""#, "{}"]);
         let null = messages[1].raw().member("bé").unwrap();

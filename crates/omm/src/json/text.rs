@@ -11,11 +11,11 @@ use crate::rwf::{Date, DateTime, Hint, Real, Time};
 ///
 /// The writer allocates only to grow the buffer.
 #[derive(Debug)]
-pub(super) struct Text<'o> {
+pub(super) struct JsonText<'o> {
     out: &'o mut Vec<u8>,
 }
 
-impl<'o> Text<'o> {
+impl<'o> JsonText<'o> {
     pub(super) fn new(out: &'o mut Vec<u8>) -> Self {
         Self { out }
     }
@@ -293,9 +293,9 @@ impl<'o> Text<'o> {
 mod tests {
     use super::*;
 
-    fn text(write: impl FnOnce(&mut Text<'_>)) -> String {
+    fn text(write: impl FnOnce(&mut JsonText<'_>)) -> String {
         let mut out = Vec::new();
-        write(&mut Text::new(&mut out));
+        write(&mut JsonText::new(&mut out));
         String::from_utf8(out).unwrap()
     }
 

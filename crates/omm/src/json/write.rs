@@ -6,7 +6,7 @@ mod values;
 use super::Converter;
 use super::fault::WriteError;
 use super::names::{self, Names};
-use super::text::Text;
+use super::text::JsonText;
 use crate::domain::item::{RequestPayload, View};
 use crate::rwf::{
     AckHeader, CloseHeader, Conflation, Container, DEPTH_LIMIT, Domain, Flags, GenericHeader, Header, Key,
@@ -25,12 +25,16 @@ impl Converter<'_> {
     /// Fails if the bytes are malformed RWF, containers are nested too deep, or the text is longer than the settings
     /// allow; `out` is then unchanged.
     pub fn write(&self, message: &MessageView<'_>, out: &mut Vec<u8>) -> Result<usize, WriteError> {
-        let mut text = Text::new(out);
+        let mut text = JsonText::new(out);
         let start = text.len();
         self.append(message, &mut text).inspect_err(|_| text.truncate(start))
     }
 
-    pub(super) fn append(&self, message: &MessageView<'_>, out: &mut Text<'_>) -> Result<usize, WriteError> {
+    pub(super) fn append(
+        &self,
+        message: &MessageView<'_>,
+        out: &mut JsonText<'_>,
+    ) -> Result<usize, WriteError> {
         let end = out.len().saturating_add(self.settings.most_text);
         let mut writing = Writing { converter: self, out, end, left_out: 0 };
         writing.message(message, 0)?;
@@ -42,7 +46,7 @@ impl Converter<'_> {
 /// A message during conversion to text.
 struct Writing<'w, 'o> {
     converter: &'w Converter<'w>,
-    out: &'w mut Text<'o>,
+    out: &'w mut JsonText<'o>,
     /// Maximum length of the text in `out`.
     end: usize,
     /// Number of fields that are not in the dictionary.

@@ -8,16 +8,16 @@
 //! use tapeline_nanos::Nanos;
 //! use tapeline_omm::domain::login::{LoginAttributes, ROLE_PROVIDER};
 //! use tapeline_omm::domain::{LoginFeatures, LoginRequest};
-//! use tapeline_omm::role::acceptor::{Acceptor, Event, Settings};
+//! use tapeline_omm::role::acceptor::{Acceptor, AcceptorEvent, AcceptorSettings};
 //! use tapeline_omm::role::{Outbox, Queue};
 //!
 //! let (now, mut out) = (Nanos(0), Queue::new(65_536));
-//! let mut acceptor = Acceptor::new(Settings::default(), now);
-//! let mut application = |acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>| match event {
-//!     Event::Login { request, .. } if request.attributes.role == Some(ROLE_PROVIDER) => {
+//! let mut acceptor = Acceptor::new(AcceptorSettings::default(), now);
+//! let mut application = |acceptor: &mut Acceptor, out: &mut dyn Outbox, event: AcceptorEvent<'_>| match event {
+//!     AcceptorEvent::Login { request, .. } if request.attributes.role == Some(ROLE_PROVIDER) => {
 //!         acceptor.accept_login(out, &request, LoginFeatures::default()).expect("there are no attributes");
 //!     }
-//!     Event::Image { item, .. } => println!("service {:?}, {:?}", item.service_id, item.name),
+//!     AcceptorEvent::Image { item, .. } => println!("service {:?}, {:?}", item.service_id, item.name),
 //!     _ => {}
 //! };
 //!
@@ -37,7 +37,7 @@ use std::sync::Arc;
 use tapeline_nanos::Nanos;
 
 use super::downloads::{Downloads, Progress};
-pub use super::peer::Counters;
+pub use super::peer::ConnectionCounters;
 use super::peer::{Login, Peer};
 use super::{Outbox, Over, Sent};
 use crate::domain::directory::ServiceEntry;
@@ -50,12 +50,12 @@ use crate::rwf::{
 };
 use crate::{Dictionary, Malformed, Refused, State};
 
-pub use published::Item;
 use published::Published;
+pub use published::PublishedItem;
 
 /// Options of an NI provider's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct AcceptorSettings {
     /// Time limit for the provider's login, milliseconds.
     pub login_timeout_ms: u64,
     /// Maximum number of items published at the same time; further items are ignored, and the provider is informed.
@@ -66,7 +66,7 @@ pub struct Settings {
     pub dictionary_part_bytes: usize,
 }
 
-impl Default for Settings {
+impl Default for AcceptorSettings {
     fn default() -> Self {
         Self {
             login_timeout_ms: 30_000,
@@ -80,7 +80,7 @@ impl Default for Settings {
 /// Action of an NI provider.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum AcceptorEvent<'a> {
     /// The provider logs in, or renews its login. Answer: [`Acceptor::accept_login`] or [`Acceptor::login_status`].
     Login {
         /// Login request; its role should be that of a provider.
@@ -96,7 +96,7 @@ pub enum Event<'a> {
     /// An image of an item, or a part of one.
     Image {
         /// The item.
-        item: Item<'a>,
+        item: PublishedItem<'a>,
         /// Header of the message.
         header: RefreshHeader<'a>,
         /// The whole message.
@@ -105,7 +105,7 @@ pub enum Event<'a> {
     /// An update of an item.
     Update {
         /// The item.
-        item: Item<'a>,
+        item: PublishedItem<'a>,
         /// Header of the message.
         header: UpdateHeader<'a>,
         /// The whole message.
@@ -114,7 +114,7 @@ pub enum Event<'a> {
     /// A status of an item. After a final state the item is no longer published.
     Status {
         /// The item.
-        item: Item<'a>,
+        item: PublishedItem<'a>,
         /// Header of the message.
         header: StatusHeader<'a>,
         /// The whole message.
@@ -123,7 +123,7 @@ pub enum Event<'a> {
     /// The item is no longer published: its stream is used for another item from now on.
     Withdrawn {
         /// The item.
-        item: Item<'a>,
+        item: PublishedItem<'a>,
     },
     /// The provider requests a dictionary. Answer: [`Acceptor::dictionary`], or [`Acceptor::refuse_dictionary`].
     Dictionary(DictionaryRequest<'a>),
@@ -141,13 +141,13 @@ pub enum Event<'a> {
 }
 
 /// Receiver of the events.
-pub trait Application {
+pub trait AcceptorApplication {
     /// Handles an event on the connection of `acceptor`.
-    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>);
+    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: AcceptorEvent<'_>);
 }
 
-impl<F: FnMut(&mut Acceptor, &mut dyn Outbox, Event<'_>)> Application for F {
-    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>) {
+impl<F: FnMut(&mut Acceptor, &mut dyn Outbox, AcceptorEvent<'_>)> AcceptorApplication for F {
+    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: AcceptorEvent<'_>) {
         self(acceptor, out, event);
     }
 }
@@ -155,7 +155,7 @@ impl<F: FnMut(&mut Acceptor, &mut dyn Outbox, Event<'_>)> Application for F {
 /// One connection of an NI provider. See the [module](self).
 #[derive(Debug)]
 pub struct Acceptor {
-    settings: Settings,
+    settings: AcceptorSettings,
     peer: Peer,
     directory: Directory,
     /// `true` while the last part of a directory refresh has not arrived.
@@ -172,7 +172,7 @@ const MOST_DICTIONARIES: usize = 16;
 impl Acceptor {
     /// Creates the acceptor of a new connection.
     #[must_use]
-    pub fn new(settings: Settings, now: Nanos) -> Self {
+    pub fn new(settings: AcceptorSettings, now: Nanos) -> Self {
         let peer = Peer::new(settings.owed_bytes, settings.login_timeout_ms, now);
         Self {
             settings,
@@ -208,13 +208,13 @@ impl Acceptor {
     }
 
     /// Returns the items that are published now. At the end of the connection they become suspect.
-    pub fn items(&self) -> impl ExactSizeIterator<Item = Item<'_>> {
+    pub fn items(&self) -> impl ExactSizeIterator<Item = PublishedItem<'_>> {
         self.items.iter().map(|(id, item)| item.view(*id))
     }
 
     /// Returns the counters of the connection.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> ConnectionCounters {
         self.peer.counters
     }
 
@@ -228,7 +228,7 @@ impl Acceptor {
         _now: Nanos,
         bytes: &[u8],
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn AcceptorApplication,
     ) -> Result<(), Over> {
         self.peer.verdict()?;
         self.peer.counters.messages += 1;
@@ -250,7 +250,7 @@ impl Acceptor {
         &mut self,
         now: Nanos,
         out: &mut dyn Outbox,
-        _application: &mut dyn Application,
+        _application: &mut dyn AcceptorApplication,
     ) -> Result<Option<Nanos>, Over> {
         self.peer.verdict()?;
         self.go_on_with_downloads(out);
@@ -259,9 +259,14 @@ impl Acceptor {
         Ok(login_due)
     }
 
-    fn malformed(&mut self, fault: Malformed, out: &mut dyn Outbox, application: &mut dyn Application) {
+    fn malformed(
+        &mut self,
+        fault: Malformed,
+        out: &mut dyn Outbox,
+        application: &mut dyn AcceptorApplication,
+    ) {
         self.peer.counters.malformed += 1;
-        application.event(self, out, Event::Malformed(fault));
+        application.event(self, out, AcceptorEvent::Malformed(fault));
     }
 
     fn dispatch(
@@ -269,7 +274,7 @@ impl Acceptor {
         message: &MessageView<'_>,
         header: Header<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn AcceptorApplication,
     ) {
         match header {
             Header::Request(request) => return self.request(&request, out, application),
@@ -298,9 +303,9 @@ impl Acceptor {
             Header::Refresh(_) | Header::Update(_) | Header::Status(_) => {
                 self.published(message, &header, out, application);
             }
-            Header::Ack(ack) => application.event(self, out, Event::Ack(ack)),
+            Header::Ack(ack) => application.event(self, out, AcceptorEvent::Ack(ack)),
             Header::Generic(header) => {
-                application.event(self, out, Event::Generic { header, message: *message });
+                application.event(self, out, AcceptorEvent::Generic { header, message: *message });
             }
             Header::Post(post) => {
                 self.peer.counters.refused += 1;
@@ -320,13 +325,13 @@ impl Acceptor {
         &mut self,
         request: &RequestHeader<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn AcceptorApplication,
     ) {
         let at = (request.domain, request.stream_id);
         match request.domain {
             Domain::LOGIN => match self.peer.login_request(out, request) {
                 Some(Ok((request, is_reissue))) => {
-                    application.event(self, out, Event::Login { request, is_reissue });
+                    application.event(self, out, AcceptorEvent::Login { request, is_reissue });
                 }
                 Some(Err(fault)) => self.malformed(fault, out, application),
                 None => {}
@@ -345,7 +350,7 @@ impl Acceptor {
                             verbosity: request.verbosity,
                         };
                         self.dictionaries.insert(request.stream_id, kept);
-                        application.event(self, out, Event::Dictionary(request));
+                        application.event(self, out, AcceptorEvent::Dictionary(request));
                     }
                     _ => {
                         let text = "There is no such dictionary";
@@ -436,7 +441,7 @@ impl Acceptor {
     }
 
     /// Sends a post to the provider: on the stream of an item that it publishes, or on the login stream with a key. The
-    /// acknowledgement arrives as [`Event::Ack`].
+    /// acknowledgement arrives as [`AcceptorEvent::Ack`].
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Consumer: logs in, reads the directory of services, opens items, and keeps them open across losses.
 //!
-//! A [`Consumer`] outlives its connections. It requests a connection with [`Event::Connect`], and its end with
-//! [`Event::Disconnect`]; the loop around it reports the result with [`Consumer::connected`] and
+//! A [`Consumer`] outlives its connections. It requests a connection with [`ConsumerEvent::Connect`], and its end with
+//! [`ConsumerEvent::Disconnect`]; the loop around it reports the result with [`Consumer::connected`] and
 //! [`Consumer::disconnected`]. On each connection the consumer logs in, requests the directory and, if configured, the
 //! dictionaries, and then requests the open items under new stream ids. An item is open from [`Consumer::open`] to
 //! [`Consumer::close`] or to a final event. In between it may become suspect and recover any number of times; recovery
@@ -12,13 +12,13 @@
 //! | event | the application receives | the consumer's action |
 //! |---|---|---|
 //! | no service serves the item yet | OPEN/SUSPECT | requests it as soon as the directory allows |
-//! | no answer within [`Settings::request_timeout`] | OPEN/SUSPECT, TIMEOUT | closes it and requests it again |
-//! | CLOSED_RECOVER, of the item or its group | OPEN/SUSPECT | requests it again after [`Settings::recover`] |
+//! | no answer within [`ConsumerSettings::request_timeout`] | OPEN/SUSPECT, TIMEOUT | closes it and requests it again |
+//! | CLOSED_RECOVER, of the item or its group | OPEN/SUSPECT | requests it again after [`ConsumerSettings::recover`] |
 //! | the connection or the service is lost | OPEN/SUSPECT | requests it again when the connection or service is back |
 //! | CLOSED, REDIRECTED, a snapshot's image | that message, final | none: the application follows a redirection |
 //! | a private stream, or any without `SingleOpen`, is lost | CLOSED_RECOVER, final | none: another stream would not be the same |
 //! | the item becomes suspect, for a login without `SingleOpen` and `AllowSuspectData` | CLOSED_RECOVER, final | closes it |
-//! | the login is refused, closed or redirected | CLOSED, final | disconnects, and ends: the application logs in elsewhere, see [`Event::Login`] |
+//! | the login is refused, closed or redirected | CLOSED, final | disconnects, and ends: the application logs in elsewhere, see [`ConsumerEvent::Login`] |
 //!
 //! Recovery waits before it requests an item again; the vendor's library does not wait. Without a wait, a provider that
 //! refuses would receive thousands of requests a second from each of its consumers, just when it is short of resources.
@@ -48,14 +48,14 @@ use super::{Outbox, Queue, Sent};
 use crate::domain::{Directory, LOGIN_STREAM, LoginRequest};
 use crate::rwf::{Header, MessageClass, MessageView};
 use crate::{Dictionary, Refused};
-use connection::{Connection, Link};
-pub use event::{Application, Event, Wait};
+use connection::{Connection, LinkProgress};
+pub use event::{ConsumerApplication, ConsumerEvent, Wait};
 use losses::Timer;
 use posts::Posts;
 pub use request::{ItemRequest, NotOpened, Reissue, Target};
 pub use services::ServiceName;
 use services::Services;
-pub use settings::{Backoff, Settings};
+pub use settings::{Backoff, ConsumerSettings};
 
 /// Stream of the directory.
 const DIRECTORY_STREAM: i32 = 2;
@@ -67,7 +67,7 @@ const MOST_OWED: usize = 64 << 10;
 /// Counters of a consumer since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Counters {
+pub struct ConsumerCounters {
     /// Messages processed.
     pub messages: u64,
     /// Messages that were malformed, or of an unknown class; part of `messages`.
@@ -91,7 +91,7 @@ pub struct Counters {
 /// A consumer: see the [module](self).
 #[derive(Debug)]
 pub struct Consumer {
-    settings: Settings,
+    settings: ConsumerSettings,
     /// Encoded login request.
     login: Box<[u8]>,
     single_open: bool,
@@ -109,7 +109,7 @@ pub struct Consumer {
     owed: Queue,
     /// Handles that receive an event; stored to avoid an allocation.
     told: Vec<(Handle, u64)>,
-    counters: Counters,
+    counters: ConsumerCounters,
     now: Nanos,
 }
 
@@ -122,7 +122,7 @@ impl Consumer {
     /// # Errors
     ///
     /// Fails if no message can hold the login.
-    pub fn new(settings: Settings, login: &LoginRequest<'_>) -> Result<Self, Refused> {
+    pub fn new(settings: ConsumerSettings, login: &LoginRequest<'_>) -> Result<Self, Refused> {
         let first_id =
             if settings.downloads_dictionary { DICTIONARY_STREAMS[1] + 1 } else { DIRECTORY_STREAM + 1 };
         let mut consumer = Self {
@@ -140,7 +140,7 @@ impl Consumer {
             batches: 0,
             owed: Queue::new(MOST_OWED),
             told: Vec::new(),
-            counters: Counters::default(),
+            counters: ConsumerCounters::default(),
             now: Nanos(0),
         };
         consumer.take_login(login)?;
@@ -150,13 +150,13 @@ impl Consumer {
     /// Returns `true` if items are being requested: the login is accepted, and directory and dictionary are complete.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.connection.link == Link::Ready
+        self.connection.link == LinkProgress::Ready
     }
 
     /// Returns `true` if the consumer has ended: the login was refused or closed, by either side.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        self.connection.link == Link::Ended
+        self.connection.link == LinkProgress::Ended
     }
 
     /// Returns `true` if the provider can pause single items, as its login states: [`Reissue::is_paused`] then has an
@@ -192,7 +192,7 @@ impl Consumer {
 
     /// Returns the counters.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &ConsumerCounters {
         &self.counters
     }
 
@@ -214,11 +214,11 @@ impl Consumer {
         now: Nanos,
         bytes: &[u8],
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ConsumerApplication,
     ) {
         self.now = now;
         self.counters.messages += 1;
-        if self.connection.link < Link::Login || self.connection.link == Link::Ended {
+        if self.connection.link < LinkProgress::Login || self.connection.link == LinkProgress::Ended {
             self.counters.misplaced += 1;
             return;
         }
@@ -235,7 +235,7 @@ impl Consumer {
         &mut self,
         now: Nanos,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ConsumerApplication,
     ) -> Option<Nanos> {
         self.now = now;
         self.connection_due(out, application);
@@ -250,7 +250,7 @@ impl Consumer {
         message: &MessageView<'_>,
         bytes: &[u8],
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         // The stream id determines the owner of an answer, whatever the key says.
         let id = message.stream_id();
@@ -281,9 +281,14 @@ impl Consumer {
         }
     }
 
-    fn tell_malformed(&mut self, fault: crate::Malformed, out: &mut dyn Outbox, app: &mut dyn Application) {
+    fn tell_malformed(
+        &mut self,
+        fault: crate::Malformed,
+        out: &mut dyn Outbox,
+        app: &mut dyn ConsumerApplication,
+    ) {
         self.counters.malformed += 1;
-        app.event(self, out, Event::Malformed(fault));
+        app.event(self, out, ConsumerEvent::Malformed(fault));
     }
 
     /// Sends a message of the consumer itself, now or later. For a peer that does not read, messages beyond the queue's

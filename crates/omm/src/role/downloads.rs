@@ -12,7 +12,7 @@ const MOST_DOWNLOADS: usize = 16;
 
 /// One dictionary in transfer.
 #[derive(Debug)]
-pub(super) struct Download {
+pub(super) struct DictionaryTransfer {
     kind: DictionaryKind,
     /// The request, without its name.
     request: DictionaryRequest<'static>,
@@ -21,7 +21,7 @@ pub(super) struct Download {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Downloads(VecDeque<Download>);
+pub(super) struct Downloads(VecDeque<DictionaryTransfer>);
 
 /// Result of sending the next part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Downloads {
         let DictionaryRequest { stream_id, flags, service_id, verbosity, .. } = *request;
         let request =
             DictionaryRequest { stream_id, flags, service_id, verbosity, name: kind.name().as_bytes() };
-        self.0.push_back(Download { kind, request, dictionary: Arc::clone(dictionary), from: 0 });
+        self.0.push_back(DictionaryTransfer { kind, request, dictionary: Arc::clone(dictionary), from: 0 });
         true
     }
 

@@ -3,9 +3,9 @@
 //! There are no requests: after the login the provider sends its directory, then an image of each item and its updates,
 //! on negative stream ids. An [`NiProvider`] outlives its connections, as a consumer does. It requests a connection,
 //! and after each login it sends the directory and asks its application for the image of every item
-//! ([`Event::ImageWanted`]), as space allows. It stores no images: the application has them.
+//! ([`NiProviderEvent::ImageWanted`]), as space allows. It stores no images: the application has them.
 //!
-//! Memory: about a hundred bytes and the name for each item, up to [`Settings::most_items`]. An update takes two table
+//! Memory: about a hundred bytes and the name for each item, up to [`NiProviderSettings::most_items`]. An update takes two table
 //! lookups and no allocation.
 
 mod event;
@@ -28,7 +28,7 @@ use crate::rwf::{
     CloseHeader, DataState, DataType, Domain, Header, Key, MessageView, RefreshHeader, StreamState, flags,
 };
 use crate::{Dictionary, Refused, State};
-pub use event::{Application, Event};
+pub use event::{NiProviderApplication, NiProviderEvent};
 use items::Item;
 pub use items::{NotAdded, Publish};
 
@@ -41,7 +41,7 @@ const MOST_OWED: usize = 4 << 10;
 
 /// Time limits and other limits of an NI provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct NiProviderSettings {
     /// Wait between connections: 1 s, doubling up to 5 s, as in the vendor's library.
     pub reconnect: Backoff,
     /// Maximum number of consecutive connections without a completed login; unlimited if `None`.
@@ -58,9 +58,9 @@ pub struct Settings {
     pub directory_filter: u32,
 }
 
-impl Default for Settings {
+impl Default for NiProviderSettings {
     fn default() -> Self {
-        let consumer = super::consumer::Settings::default();
+        let consumer = super::consumer::ConsumerSettings::default();
         Self {
             reconnect: consumer.reconnect,
             reconnect_attempts: None,
@@ -89,7 +89,7 @@ enum Link {
 /// An NI provider: see the [module](self).
 #[derive(Debug)]
 pub struct NiProvider {
-    settings: Settings,
+    settings: NiProviderSettings,
     login: Box<[u8]>,
     directory: Directory,
     link: Link,
@@ -118,7 +118,7 @@ impl NiProvider {
     ///
     /// Fails if no message can hold the login.
     pub fn new(
-        settings: Settings,
+        settings: NiProviderSettings,
         login: &LoginRequest<'_>,
         services: &[ServiceEntry],
     ) -> Result<Self, Refused> {
@@ -189,7 +189,7 @@ impl NiProvider {
     }
 
     /// Reports that the connection is lost or failed. Another connection is requested after a wait.
-    pub fn disconnected(&mut self, now: Nanos, application: &mut dyn Application) {
+    pub fn disconnected(&mut self, now: Nanos, application: &mut dyn NiProviderApplication) {
         self.now = now;
         if !matches!(self.link, Link::Down | Link::Ended) {
             self.lose(application);
@@ -202,7 +202,7 @@ impl NiProvider {
         now: Nanos,
         bytes: &[u8],
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn NiProviderApplication,
     ) {
         self.now = now;
         if self.link < Link::Login || self.link == Link::Ended {
@@ -210,7 +210,7 @@ impl NiProvider {
         }
         match MessageView::parse(bytes).and_then(|message| Ok((message, message.header()?))) {
             Ok((message, header)) => self.take(&message, &header, out, application),
-            Err(fault) => application.event(self, out, Event::Malformed(fault)),
+            Err(fault) => application.event(self, out, NiProviderEvent::Malformed(fault)),
         }
         self.send_all(out, application);
     }
@@ -221,12 +221,12 @@ impl NiProvider {
         &mut self,
         now: Nanos,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn NiProviderApplication,
     ) -> Option<Nanos> {
         self.now = now;
         let is_due = |time: &mut Option<Nanos>| time.take_if(|time| *time <= now).is_some();
         if is_due(&mut self.give_up) {
-            application.event(self, out, Event::TimedOut);
+            application.event(self, out, NiProviderEvent::TimedOut);
             self.drop_connection(out, application);
         }
         let begins = self.link == Link::Down && self.again.is_none();
@@ -236,7 +236,7 @@ impl NiProvider {
                     self.link = Link::Connecting;
                     let attempt = self.attempts;
                     self.attempts += 1;
-                    application.event(self, out, Event::Connect { attempt });
+                    application.event(self, out, NiProviderEvent::Connect { attempt });
                 }
                 Link::Login => self.owes_login = true,
                 _ => {}
@@ -281,14 +281,14 @@ impl NiProvider {
     }
 
     /// Logs out: the hub marks the items as suspect, and the provider ends. Close the connection when the output is
-    /// sent ([`Event::Disconnect`]).
-    pub fn log_out(&mut self, out: &mut dyn Outbox, application: &mut dyn Application) {
+    /// sent ([`NiProviderEvent::Disconnect`]).
+    pub fn log_out(&mut self, out: &mut dyn Outbox, application: &mut dyn NiProviderApplication) {
         if self.link >= Link::Login && self.link != Link::Ended {
             let close = CloseHeader::new(Domain::LOGIN, LOGIN_STREAM);
             let mut bytes = [0; 16];
             let len = close.encode(&mut bytes).unwrap_or(0);
             self.owe(bytes.get(..len).unwrap_or_default(), out);
-            application.event(self, out, Event::Disconnect);
+            application.event(self, out, NiProviderEvent::Disconnect);
         }
         let state = State {
             stream: StreamState::CLOSED,
@@ -326,13 +326,13 @@ impl NiProvider {
         }
     }
 
-    fn lose(&mut self, app: &mut dyn Application) {
+    fn lose(&mut self, app: &mut dyn NiProviderApplication) {
         (self.link, self.give_up, self.owes_login, self.loading) = (Link::Down, None, false, None);
         self.again = Some(self.after(self.settings.reconnect.after(self.attempts)));
         self.owed = Queue::new(MOST_OWED);
         self.unpublish();
         let nowhere = &mut Queue::new(0);
-        app.event(self, nowhere, Event::Lost);
+        app.event(self, nowhere, NiProviderEvent::Lost);
         if self.settings.reconnect_attempts.is_some_and(|most| self.attempts >= most) {
             let text = b"No connection could be had.";
             let state =
@@ -341,15 +341,15 @@ impl NiProvider {
         }
     }
 
-    fn drop_connection(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
-        app.event(self, out, Event::Disconnect);
+    fn drop_connection(&mut self, out: &mut dyn Outbox, app: &mut dyn NiProviderApplication) {
+        app.event(self, out, NiProviderEvent::Disconnect);
         self.lose(app);
     }
 
-    fn end(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn Application) {
+    fn end(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn NiProviderApplication) {
         (self.link, self.again, self.give_up, self.loading) = (Link::Ended, None, None, None);
         self.unpublish();
-        app.event(self, out, Event::Ended { state: *state });
+        app.event(self, out, NiProviderEvent::Ended { state: *state });
     }
 
     fn take(
@@ -357,7 +357,7 @@ impl NiProvider {
         message: &MessageView<'_>,
         header: &Header<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn NiProviderApplication,
     ) {
         let id = message.stream_id();
         match header {
@@ -369,7 +369,7 @@ impl NiProvider {
             }
             _ => {
                 let item = self.item_of(id);
-                app.event(self, out, Event::Message { item, message });
+                app.event(self, out, NiProviderEvent::Message { item, message });
             }
         }
     }
@@ -379,13 +379,13 @@ impl NiProvider {
         message: &MessageView<'_>,
         header: &Header<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn NiProviderApplication,
     ) {
         let Some(state) = header.state() else { return };
-        app.event(self, out, Event::Login { message, state });
+        app.event(self, out, NiProviderEvent::Login { message, state });
         match state.stream {
             StreamState::CLOSED | StreamState::REDIRECTED | StreamState::NON_STREAMING => {
-                app.event(self, out, Event::Disconnect);
+                app.event(self, out, NiProviderEvent::Disconnect);
                 return self.end(&state, out, app);
             }
             StreamState::CLOSED_RECOVER if self.link == Link::Login => {
@@ -403,7 +403,7 @@ impl NiProvider {
         let has_dictionary = match LoginRefresh::read(refresh) {
             Ok(refresh) => refresh.features.support_provider_dictionary_download == Some(1),
             Err(fault) => {
-                app.event(self, out, Event::Malformed(fault));
+                app.event(self, out, NiProviderEvent::Malformed(fault));
                 false
             }
         };
@@ -418,7 +418,7 @@ impl NiProvider {
         message: &MessageView<'_>,
         header: &Header<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn NiProviderApplication,
     ) {
         let Some(loading) = self.loading.as_mut() else { return };
         match loading.message(message, header) {
@@ -427,26 +427,26 @@ impl NiProvider {
                 if let Some(loading) = self.loading.take() {
                     let dictionary = Arc::new(loading.finish());
                     self.dictionary = Some(dictionary.clone());
-                    app.event(self, out, Event::Dictionary(&dictionary));
+                    app.event(self, out, NiProviderEvent::Dictionary(&dictionary));
                 }
             }
             // Publishing does not wait for the dictionary: the next connection requests it again.
             Ok(Loaded::Again) => self.loading = None,
             Err(failed) => {
                 self.loading = None;
-                app.event(self, out, Event::DictionaryFailed(&failed));
+                app.event(self, out, NiProviderEvent::DictionaryFailed(&failed));
             }
         }
     }
 
-    fn send_all(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+    fn send_all(&mut self, out: &mut dyn Outbox, app: &mut dyn NiProviderApplication) {
         self.send_login(out);
         if !self.owed.is_empty() && !self.owed.send_on(out) {
             return;
         }
         if self.link == Link::Directory && self.send_directory(out) {
             self.link = Link::Ready;
-            app.event(self, out, Event::Ready);
+            app.event(self, out, NiProviderEvent::Ready);
         }
         if self.link != Link::Ready {
             return;

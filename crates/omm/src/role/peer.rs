@@ -11,7 +11,7 @@ use crate::{Malformed, Refused, State};
 
 /// Counters of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
+pub struct ConnectionCounters {
     /// Messages processed.
     pub messages: u64,
     /// Messages that could not be read; part of `messages`.
@@ -37,7 +37,7 @@ pub(super) enum Login {
 pub(super) struct Peer {
     pub(super) login: Login,
     pub(super) over: Option<Over>,
-    pub(super) counters: Counters,
+    pub(super) counters: ConnectionCounters,
     owed: Queue,
     started: Nanos,
     login_timeout_ms: u64,
@@ -60,7 +60,7 @@ impl Peer {
         Self {
             login: Login::Awaited,
             over: None,
-            counters: Counters::default(),
+            counters: ConnectionCounters::default(),
             owed: Queue::new(owed_bytes),
             started: now,
             login_timeout_ms,

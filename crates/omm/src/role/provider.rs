@@ -1,6 +1,6 @@
 //! Interactive provider: the end of a connection that answers a consumer's requests.
 //!
-//! The application receives requests as [`Event`]s and answers them by handle, at once or later:
+//! The application receives requests as [`ProviderEvent`]s and answers them by handle, at once or later:
 //! [`Provider::accept_login`], [`Provider::directory`], [`Provider::dictionary`], [`Provider::refresh`] and so on. The
 //! role fills in the members of the stream (ids, domain, key, private stream, solicited), ends snapshots, splits
 //! batches, and answers invalid messages by itself. A request before the login is accepted is refused with
@@ -10,14 +10,14 @@
 //! ```
 //! use tapeline_nanos::Nanos;
 //! use tapeline_omm::domain::{LoginFeatures, LoginRequest};
-//! use tapeline_omm::role::provider::{Event, Provider, Settings};
+//! use tapeline_omm::role::provider::{ProviderEvent, Provider, ProviderSettings};
 //! use tapeline_omm::role::{Outbox, Queue};
 //! use tapeline_omm::rwf::{MessageClass, MessageView};
 //!
 //! let (now, mut out) = (Nanos(0), Queue::new(65_536));
-//! let mut provider = Provider::new(Settings::default(), now);
-//! let mut application = |provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>| match event {
-//!     Event::Login { request, .. } => {
+//! let mut provider = Provider::new(ProviderSettings::default(), now);
+//! let mut application = |provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>| match event {
+//!     ProviderEvent::Login { request, .. } => {
 //!         let features = LoginFeatures { single_open: Some(1), ..LoginFeatures::default() };
 //!         provider.accept_login(now, out, &request, features).expect("the attributes are short");
 //!     }
@@ -54,15 +54,15 @@ use crate::rwf::{
 };
 use crate::{Malformed, Qos};
 
-pub use super::peer::Counters;
+pub use super::peer::ConnectionCounters;
 pub use answers::Receipt;
 use standing_by::Standing;
-use streams::{Kind, Stream, Streams};
+use streams::{ProviderStream, StreamKind, Streams};
 pub use streams::{StreamHandle, stream_bytes};
 
 /// Options of a provider's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ProviderSettings {
     /// Time limit for the peer's login, milliseconds.
     pub login_timeout_ms: u64,
     /// Maximum number of open streams; further requests are refused as too many.
@@ -81,7 +81,7 @@ pub struct Settings {
     pub round_trip_interval_ms: u64,
 }
 
-impl Default for Settings {
+impl Default for ProviderSettings {
     fn default() -> Self {
         Self {
             login_timeout_ms: 30_000,
@@ -96,7 +96,7 @@ impl Default for Settings {
 
 /// Request for an item.
 #[derive(Debug, Clone, Copy)]
-pub struct ItemRequest<'a> {
+pub struct RequestedItem<'a> {
     /// Domain of the item.
     pub domain: Domain,
     /// Key of the item.
@@ -119,7 +119,7 @@ pub struct ItemRequest<'a> {
     pub message: MessageView<'a>,
 }
 
-impl ItemRequest<'_> {
+impl RequestedItem<'_> {
     /// Returns `true` if updates are wanted; `false` for a snapshot.
     #[must_use]
     pub fn is_streaming(&self) -> bool {
@@ -148,7 +148,7 @@ impl ItemRequest<'_> {
 /// Action of a consumer.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum ProviderEvent<'a> {
     /// The consumer logs in, or renews its login. Answer: [`Provider::accept_login`] or [`Provider::login_status`]; a
     /// renewed login with NO_REFRESH needs none if it is accepted. A login with the flag PAUSE pauses the updates of
     /// all items until it is renewed without the flag; send the images of the items again then.
@@ -179,7 +179,7 @@ pub enum Event<'a> {
         /// Stream of the answer.
         stream: StreamHandle,
         /// The request.
-        request: ItemRequest<'a>,
+        request: RequestedItem<'a>,
     },
     /// The consumer changes the request of an open item: priority, view, pause and resume, or only a new image. Answer,
     /// if an image is wanted: [`Provider::refresh`].
@@ -187,7 +187,7 @@ pub enum Event<'a> {
         /// Stream of the answer.
         stream: StreamHandle,
         /// The new request.
-        request: ItemRequest<'a>,
+        request: RequestedItem<'a>,
     },
     /// The consumer has closed a stream; the handle is no longer valid. At the end of the connection there is no such
     /// event for streams that are still open.
@@ -234,13 +234,13 @@ pub enum Event<'a> {
 }
 
 /// Receiver of the events.
-pub trait Application {
+pub trait ProviderApplication {
     /// Handles an event on the connection of `provider`. Answers can be sent at once.
-    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>);
+    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>);
 }
 
-impl<F: FnMut(&mut Provider, &mut dyn Outbox, Event<'_>)> Application for F {
-    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>) {
+impl<F: FnMut(&mut Provider, &mut dyn Outbox, ProviderEvent<'_>)> ProviderApplication for F {
+    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>) {
         self(provider, out, event);
     }
 }
@@ -248,7 +248,7 @@ impl<F: FnMut(&mut Provider, &mut dyn Outbox, Event<'_>)> Application for F {
 /// Provider of one connection. See the [module](self).
 #[derive(Debug)]
 pub struct Provider {
-    settings: Settings,
+    settings: ProviderSettings,
     streams: Streams,
     peer: Peer,
     /// The login is paused, and with it all items.
@@ -282,7 +282,7 @@ impl RoundTrips {
 impl Provider {
     /// Creates the provider of a new connection.
     #[must_use]
-    pub fn new(settings: Settings, now: Nanos) -> Self {
+    pub fn new(settings: ProviderSettings, now: Nanos) -> Self {
         let peer = Peer::new(settings.owed_bytes, settings.login_timeout_ms, now);
         Self {
             settings,
@@ -344,12 +344,12 @@ impl Provider {
     /// Returns the key of a stream: service, name and filter.
     #[must_use]
     pub fn key(&self, stream: StreamHandle) -> Option<Key<'_>> {
-        self.streams.get(stream).map(Stream::key)
+        self.streams.get(stream).map(ProviderStream::key)
     }
 
     /// Returns the counters of the connection.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> ConnectionCounters {
         self.peer.counters
     }
 
@@ -369,7 +369,7 @@ impl Provider {
         now: Nanos,
         bytes: &[u8],
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) -> Result<(), Over> {
         self.peer.verdict()?;
         self.peer.counters.messages += 1;
@@ -396,7 +396,7 @@ impl Provider {
         &mut self,
         now: Nanos,
         out: &mut dyn Outbox,
-        _application: &mut dyn Application,
+        _application: &mut dyn ProviderApplication,
     ) -> Result<Option<Nanos>, Over> {
         self.peer.verdict()?;
         if self.peer.settle(out) {
@@ -416,9 +416,14 @@ impl Provider {
         Ok([login_due, self.round_trips.next, refusal_due].into_iter().flatten().min())
     }
 
-    fn malformed(&mut self, fault: Malformed, out: &mut dyn Outbox, application: &mut dyn Application) {
+    fn malformed(
+        &mut self,
+        fault: Malformed,
+        out: &mut dyn Outbox,
+        application: &mut dyn ProviderApplication,
+    ) {
         self.peer.counters.malformed += 1;
-        application.event(self, out, Event::Malformed(fault));
+        application.event(self, out, ProviderEvent::Malformed(fault));
     }
 
     fn dispatch(
@@ -427,7 +432,7 @@ impl Provider {
         message: &MessageView<'_>,
         header: Header<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) {
         match header {
             Header::Request(request) => self.request(message, &request, out, application),
@@ -452,7 +457,7 @@ impl Provider {
         message: &MessageView<'_>,
         post: &PostHeader<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) {
         let receipt = Receipt::of(post);
         let Some(stream) = self.stream_of(post.stream_id) else {
@@ -466,7 +471,11 @@ impl Provider {
                 out,
             );
         }
-        application.event(self, out, Event::Post { stream, header: *post, message: *message, receipt });
+        application.event(
+            self,
+            out,
+            ProviderEvent::Post { stream, header: *post, message: *message, receipt },
+        );
     }
 
     fn generic_message(
@@ -475,7 +484,7 @@ impl Provider {
         message: &MessageView<'_>,
         header: &GenericHeader<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) {
         let Some(stream) = self.stream_of(header.stream_id) else {
             self.peer.counters.ignored += 1;
@@ -488,7 +497,7 @@ impl Provider {
             match self.round_trips.sent.take() {
                 Some(sent) if back.ticks == Some(sent.0) => {
                     let ns = now.0.saturating_sub(sent.0);
-                    application.event(self, out, Event::RoundTrip { ns });
+                    application.event(self, out, ProviderEvent::RoundTrip { ns });
                 }
                 _ => self.peer.counters.ignored += 1,
             }
@@ -501,7 +510,7 @@ impl Provider {
             Err(fault) if self.standing.offered != 0 => return self.malformed(fault, out, application),
             _ => {}
         }
-        application.event(self, out, Event::Generic { stream, header: *header, message: *message });
+        application.event(self, out, ProviderEvent::Generic { stream, header: *header, message: *message });
     }
 
     /// Returns the stream of an id: `Some(None)` is the login stream.

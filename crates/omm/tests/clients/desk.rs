@@ -3,7 +3,7 @@
 use tapeline_nanos::Nanos;
 use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::role::consumer::{
-    Application, Consumer, Event, Handle, ItemRequest, ServiceName, Settings,
+    Consumer, ConsumerApplication, ConsumerEvent, ConsumerSettings, Handle, ItemRequest, ServiceName,
 };
 use tapeline_omm::role::{Outbox, Queue};
 use tapeline_omm::rwf::{
@@ -26,44 +26,44 @@ pub(crate) struct Told {
     pub(crate) round_trips: usize,
 }
 
-impl Application for Told {
-    fn event(&mut self, _: &mut Consumer, _: &mut dyn Outbox, event: Event<'_>) {
+impl ConsumerApplication for Told {
+    fn event(&mut self, _: &mut Consumer, _: &mut dyn Outbox, event: ConsumerEvent<'_>) {
         let line = match event {
-            Event::Connect { attempt } => {
+            ConsumerEvent::Connect { attempt } => {
                 self.connects += 1;
                 format!("connect {attempt}")
             }
-            Event::Disconnect => {
+            ConsumerEvent::Disconnect => {
                 self.disconnects += 1;
                 "disconnect".into()
             }
-            Event::TimedOut(wait) => format!("timed out: {wait:?}"),
-            Event::Login { state, .. } => format!("login {state}"),
-            Event::Ended { state } => {
+            ConsumerEvent::TimedOut(wait) => format!("timed out: {wait:?}"),
+            ConsumerEvent::Login { state, .. } => format!("login {state}"),
+            ConsumerEvent::Ended { state } => {
                 self.is_ended = true;
                 format!("ended {state}")
             }
-            Event::TokenDue => "token due".into(),
-            Event::Directory(_) => "directory".into(),
-            Event::Dictionary(dictionary) => {
+            ConsumerEvent::TokenDue => "token due".into(),
+            ConsumerEvent::Directory(_) => "directory".into(),
+            ConsumerEvent::Dictionary(dictionary) => {
                 self.has_dictionary = true;
                 format!("dictionary of {}", dictionary.len())
             }
-            Event::DictionaryFailed(why) => format!("no dictionary: {why}"),
-            Event::Ready => {
+            ConsumerEvent::DictionaryFailed(why) => format!("no dictionary: {why}"),
+            ConsumerEvent::Ready => {
                 self.is_ready = true;
                 "ready".into()
             }
-            Event::Message { closure, message, is_final, .. } => {
+            ConsumerEvent::Message { closure, message, is_final, .. } => {
                 let state =
                     message.header().unwrap().state().map_or_else(String::new, |state| format!(" {state}"));
                 let last = if is_final { ", final" } else { "" };
                 format!("item {closure}: {}{state}{last}", message.class())
             }
-            Event::State { closure, state, is_final, .. } => {
+            ConsumerEvent::State { closure, state, is_final, .. } => {
                 format!("item {closure}: {state}{}", if is_final { ", final" } else { "" })
             }
-            Event::Ack { item, ack } => {
+            ConsumerEvent::Ack { item, ack } => {
                 format!(
                     "ack {} {:?}{}",
                     ack.ack_id,
@@ -71,12 +71,12 @@ impl Application for Told {
                     if item.is_none() { " off-stream" } else { "" }
                 )
             }
-            Event::LoginGeneric(_) => "generic on the login".into(),
-            Event::RoundTrip(_) => {
+            ConsumerEvent::LoginGeneric(_) => "generic on the login".into(),
+            ConsumerEvent::RoundTrip(_) => {
                 self.round_trips += 1;
                 "round trip".into()
             }
-            Event::Malformed(fault) => format!("{fault}"),
+            ConsumerEvent::Malformed(fault) => format!("{fault}"),
             other => format!("{other:?}"),
         };
         self.lines.push(line);
@@ -93,7 +93,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(settings: Settings, login: &LoginRequest<'_>) -> Self {
+    pub(crate) fn new(settings: ConsumerSettings, login: &LoginRequest<'_>) -> Self {
         Self {
             consumer: Consumer::new(settings, login).unwrap(),
             told: Told::default(),
@@ -104,7 +104,7 @@ impl Desk {
     }
 
     /// Connected to a provider that let it in and has service 1, `FEED`, of prices.
-    pub(crate) fn ready(settings: Settings) -> Self {
+    pub(crate) fn ready(settings: ConsumerSettings) -> Self {
         let mut desk = Self::new(settings, &LoginRequest::new(b"user"));
         desk.connect();
         desk.log_in(&[]);

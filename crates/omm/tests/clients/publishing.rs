@@ -5,7 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use tapeline_nanos::Nanos;
 use tapeline_omm::domain::directory::{self, ServiceEntry, ServicePart, ServiceState};
 use tapeline_omm::domain::{LoginRequest, OwnedState};
-use tapeline_omm::role::ni_provider::{Application, Event, NiProvider, NotAdded, Publish, Settings};
+use tapeline_omm::role::ni_provider::{
+    NiProvider, NiProviderApplication, NiProviderEvent, NiProviderSettings, NotAdded, Publish,
+};
 use tapeline_omm::role::watchlist::Handle;
 use tapeline_omm::role::{Outbox, Queue, Sent};
 use tapeline_omm::rwf::{
@@ -34,10 +36,10 @@ fn update() -> Publish<'static> {
     Publish::Update(UpdateHeader::new(Domain::MARKET_PRICE, 0, UpdateType::QUOTE, DataType::FIELD_LIST))
 }
 
-impl Application for Publisher {
-    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
+impl NiProviderApplication for Publisher {
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: NiProviderEvent<'_>) {
         self.lines.push(match event {
-            Event::ImageWanted { item, closure } => {
+            NiProviderEvent::ImageWanted { item, closure } => {
                 if self.publishes {
                     let sent = provider.publish(out, item, &image(), &[]).unwrap();
                     format!("image of {closure}: {sent:?}")
@@ -45,10 +47,12 @@ impl Application for Publisher {
                     format!("image of {closure}")
                 }
             }
-            Event::Message { item, message } => format!("{} of {}", message.class(), item.is_some()),
-            Event::Login { state, .. } => format!("login {state}"),
-            Event::Ended { state } => format!("ended {state}"),
-            Event::Dictionary(_) => "dictionary".into(),
+            NiProviderEvent::Message { item, message } => {
+                format!("{} of {}", message.class(), item.is_some())
+            }
+            NiProviderEvent::Login { state, .. } => format!("login {state}"),
+            NiProviderEvent::Ended { state } => format!("ended {state}"),
+            NiProviderEvent::Dictionary(_) => "dictionary".into(),
             other => format!("{other:?}"),
         });
     }
@@ -63,7 +67,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(settings: Settings, services: &[ServiceEntry]) -> Self {
+    fn new(settings: NiProviderSettings, services: &[ServiceEntry]) -> Self {
         let provider = NiProvider::new(settings, &LoginRequest::new(b"publisher"), services).unwrap();
         let app = Publisher { publishes: true, ..Publisher::default() };
         Self { provider, app, out: Queue::new(1 << 20), now: Nanos(SECOND), next: None }
@@ -109,8 +113,8 @@ fn replay(name: &str, messages: &[Captured]) -> (usize, usize) {
     let services: Vec<_> = directory
         .map(|message| directory::services(message.payload()).unwrap().map(Result::unwrap).collect())
         .unwrap_or_default();
-    let mut desk = Desk::new(Settings::default(), &services);
-    desk.provider = NiProvider::new(Settings::default(), &login, &services).unwrap();
+    let mut desk = Desk::new(NiProviderSettings::default(), &services);
+    desk.provider = NiProvider::new(NiProviderSettings::default(), &login, &services).unwrap();
     desk.app.publishes = false;
     desk.connect();
     let (mut items, mut sent, mut compared, mut of_itself) = (HashMap::new(), VecDeque::new(), 0, 0);
@@ -177,7 +181,7 @@ fn captured_conversations_are_carried_on_as_the_vendors_ni_provider_did() {
 
 #[test]
 fn everything_is_published_again_on_the_next_connection() {
-    let mut desk = Desk::new(Settings::default(), &[service(2, "NI")]);
+    let mut desk = Desk::new(NiProviderSettings::default(), &[service(2, "NI")]);
     let [a, b] = [b"A", b"B"]
         .map(|name| desk.provider.add(2, Domain::MARKET_PRICE, name, u64::from(name[0])).unwrap());
     desk.connect();
@@ -237,7 +241,7 @@ fn everything_is_published_again_on_the_next_connection() {
 
 #[test]
 fn images_wait_for_room() {
-    let mut desk = Desk::new(Settings::default(), &[service(2, "NI")]);
+    let mut desk = Desk::new(NiProviderSettings::default(), &[service(2, "NI")]);
     for name in 0..100_u64 {
         desk.provider.add(2, Domain::MARKET_PRICE, name.to_string().as_bytes(), name).unwrap();
     }
@@ -259,7 +263,8 @@ fn images_wait_for_room() {
 
 #[test]
 fn a_login_that_is_refused_late_or_lost() {
-    let mut desk = Desk::new(Settings { most_items: 1, ..Settings::default() }, &[service(2, "NI")]);
+    let mut desk =
+        Desk::new(NiProviderSettings { most_items: 1, ..NiProviderSettings::default() }, &[service(2, "NI")]);
     assert_eq!(desk.provider.add(2, Domain::MARKET_PRICE, &[b'n'; 256], 0), Err(NotAdded::LongName(256)));
     desk.provider.add(2, Domain::MARKET_PRICE, b"A", 0).unwrap();
     assert_eq!(desk.provider.add(2, Domain::MARKET_PRICE, b"B", 0), Err(NotAdded::TooMany(1)));
@@ -285,8 +290,10 @@ fn a_login_that_is_refused_late_or_lost() {
 
 #[test]
 fn what_the_hub_sends_reaches_the_application() {
-    let mut desk =
-        Desk::new(Settings { downloads_dictionary: true, ..Settings::default() }, &[service(2, "NI")]);
+    let mut desk = Desk::new(
+        NiProviderSettings { downloads_dictionary: true, ..NiProviderSettings::default() },
+        &[service(2, "NI")],
+    );
     desk.provider.add(2, Domain::MARKET_PRICE, b"A", 0).unwrap();
     desk.connect();
     desk.feed(&login_refresh(State::OPEN_OK, &[("SupportProviderDictionaryDownload", 1)]));

@@ -3,7 +3,7 @@
 use tapeline_omm::State;
 use tapeline_omm::domain::directory::{self, Group, Info, Load, ServiceEntry, ServicePart, ServiceState};
 use tapeline_omm::domain::{LoginRequest, OwnedState};
-use tapeline_omm::role::consumer::{ItemRequest, ServiceName, Settings};
+use tapeline_omm::role::consumer::{ConsumerSettings, ItemRequest, ServiceName};
 use tapeline_omm::rwf::{DataState, Domain, MapAction, StateCode, StreamState, flags};
 
 use super::desk::{Desk, SECOND, answer, flags_of, image, login_refresh, status, update};
@@ -39,7 +39,7 @@ const CLOSED: State<'static> = State { stream: StreamState::CLOSED, ..RECOVER };
 
 #[test]
 fn a_request_without_an_answer_is_closed_and_sent_again() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     desk.open("A", 1);
     assert_eq!(desk.sent(), ["REQUEST 3 A"]);
     desk.pass(15 * SECOND - 1);
@@ -64,7 +64,7 @@ fn a_request_without_an_answer_is_closed_and_sent_again() {
 
 #[test]
 fn an_image_in_parts_must_be_complete_in_time() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     desk.open("A", 1);
     desk.pass(14 * SECOND);
     desk.feed(&image(3, &[0, 1], State::OPEN_OK, flags_of::PART));
@@ -76,7 +76,7 @@ fn an_image_in_parts_must_be_complete_in_time() {
 
 #[test]
 fn a_refused_item_is_asked_for_ever_more_rarely() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     desk.open("A", 1);
     let (mut id, mut waits) = (3, Vec::new());
     for _ in 0..10 {
@@ -104,7 +104,7 @@ fn a_refused_item_is_asked_for_ever_more_rarely() {
 
 #[test]
 fn final_states_are_final() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     for (id, state) in [(3, CLOSED), (4, State { stream: StreamState::REDIRECTED, ..RECOVER })] {
         let item = desk.open("A", 1);
         assert_eq!(desk.sent(), [format!("REQUEST {id} A")]);
@@ -118,7 +118,7 @@ fn final_states_are_final() {
 
 #[test]
 fn after_a_lost_connection_everything_is_asked_for_again() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     for (name, closure) in [("A", 1), ("B", 2)] {
         desk.open(name, closure);
     }
@@ -144,7 +144,7 @@ fn after_a_lost_connection_everything_is_asked_for_again() {
 
 #[test]
 fn connections_are_tried_ever_more_rarely() {
-    let settings = Settings { reconnect_attempts: Some(7), ..Settings::default() };
+    let settings = ConsumerSettings { reconnect_attempts: Some(7), ..ConsumerSettings::default() };
     let mut desk = Desk::new(settings, &LoginRequest::new(b"user"));
     let item = desk.open("A", 1);
     let mut times = Vec::new();
@@ -162,7 +162,7 @@ fn connections_are_tried_ever_more_rarely() {
 
 #[test]
 fn private_streams_and_those_of_a_user_who_recovers_himself_are_not_recovered() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     let request =
         ItemRequest { is_private: true, closure: 1, ..ItemRequest::new(ServiceName::Name("FEED"), b"A") };
     desk.consumer.open(&request).unwrap();
@@ -175,7 +175,7 @@ fn private_streams_and_those_of_a_user_who_recovers_himself_are_not_recovered() 
 
     let mut login = LoginRequest::new(b"user");
     login.attributes.single_open = Some(0);
-    let mut desk = Desk::new(Settings::default(), &login);
+    let mut desk = Desk::new(ConsumerSettings::default(), &login);
     desk.connect();
     desk.log_in(&[]);
     desk.directory(&[(1, "FEED")]);
@@ -191,7 +191,7 @@ fn who_wants_no_suspect_data_has_the_stream_closed() {
     let desk = |single_open| {
         let mut login = LoginRequest::new(b"user");
         (login.attributes.single_open, login.attributes.allow_suspect_data) = (Some(single_open), Some(0));
-        let mut desk = Desk::new(Settings::default(), &login);
+        let mut desk = Desk::new(ConsumerSettings::default(), &login);
         desk.connect();
         desk.log_in(&[]);
         desk.directory(&[(1, "FEED")]);
@@ -228,7 +228,7 @@ fn who_wants_no_suspect_data_has_the_stream_closed() {
 
 #[test]
 fn a_service_that_goes_takes_its_items_with_it_until_it_is_back() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     desk.open("A", 1);
     desk.feed(&answer(3));
     desk.sent();
@@ -260,7 +260,7 @@ fn a_service_that_goes_takes_its_items_with_it_until_it_is_back() {
 
 #[test]
 fn a_directory_in_parts_takes_away_only_what_no_part_names() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     let part = |of, services: &[ServiceEntry]| {
         let mut out = vec![0; 1024];
         let len = directory::encode_refresh(2, of, 3, services, &mut out).unwrap();
@@ -291,7 +291,7 @@ fn a_directory_in_parts_takes_away_only_what_no_part_names() {
 
 #[test]
 fn states_of_services_and_groups_reach_their_items_alone() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     for (name, closure, group) in [("A", 1, [0, 1]), ("B", 2, [0, 2]), ("C", 3, [0, 2])] {
         desk.open(name, closure);
         desk.feed(&image(2 + i32::try_from(closure).unwrap(), &group, State::OPEN_OK, flags_of::SOLICITED));
@@ -339,7 +339,7 @@ fn states_of_services_and_groups_reach_their_items_alone() {
 
 #[test]
 fn requests_wait_for_a_service_that_can_take_them() {
-    let mut desk = Desk::new(Settings::default(), &LoginRequest::new(b"user"));
+    let mut desk = Desk::new(ConsumerSettings::default(), &LoginRequest::new(b"user"));
     desk.open("A", 1);
     desk.connect();
     desk.log_in(&[]);
@@ -379,7 +379,7 @@ fn requests_wait_for_a_service_that_can_take_them() {
 
 #[test]
 fn no_more_is_asked_than_a_service_has_room_for() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     desk.feed(&changes(ServicePart::Load(Load { open_window: Some(2), ..Load::default() })));
     for closure in 0..10 {
         desk.open(&format!("I{closure}"), closure);
@@ -406,7 +406,7 @@ fn no_more_is_asked_than_a_service_has_room_for() {
 #[test]
 fn a_login_that_is_refused_or_closed_is_the_end() {
     for is_in in [false, true] {
-        let mut desk = Desk::new(Settings::default(), &LoginRequest::new(b"user"));
+        let mut desk = Desk::new(ConsumerSettings::default(), &LoginRequest::new(b"user"));
         desk.open("A", 1);
         desk.connect();
         if is_in {
@@ -433,7 +433,7 @@ fn a_login_that_is_refused_or_closed_is_the_end() {
 
 #[test]
 fn logins_and_directories_that_do_not_come() {
-    let mut desk = Desk::new(Settings::default(), &LoginRequest::new(b"user"));
+    let mut desk = Desk::new(ConsumerSettings::default(), &LoginRequest::new(b"user"));
     desk.connect();
     desk.sent();
     // Suspect: it goes on waiting. Closed to recover: it tries again every second.
@@ -473,7 +473,7 @@ fn logins_and_directories_that_do_not_come() {
 
 #[test]
 fn streams_that_were_never_opened_are_closed() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     for id in [77, -3] {
         desk.feed(&update(id));
         assert_eq!(desk.sent(), [format!("CLOSE {id}")]);

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use tapeline_omm::domain::{LoginRequest, RequestPayload};
-use tapeline_omm::role::consumer::{Handle, ItemRequest, Reissue, ServiceName, Settings, Target};
+use tapeline_omm::role::consumer::{ConsumerSettings, Handle, ItemRequest, Reissue, ServiceName, Target};
 use tapeline_omm::rwf::{Domain, Header, MessageClass, MessageView, flags};
 
 use super::captured::{self, Captured};
@@ -131,7 +131,7 @@ fn replay(name: &str, messages: &[Captured]) -> Compared {
             && MessageView::parse(&message.bytes).is_ok_and(|message| message.domain() == Domain::DICTIONARY)
     });
     let mut replay = Replay {
-        desk: Desk::new(Settings { downloads_dictionary, ..Settings::default() }, &login),
+        desk: Desk::new(ConsumerSettings { downloads_dictionary, ..ConsumerSettings::default() }, &login),
         items: HashMap::new(),
         streams: HashMap::new(),
         sent: VecDeque::new(),

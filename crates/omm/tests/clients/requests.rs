@@ -3,7 +3,7 @@
 use tapeline_omm::State;
 use tapeline_omm::domain::{List, LoginRequest, RequestPayload, View, login};
 use tapeline_omm::role::consumer::{
-    Consumer, Handle, ItemRequest, NotOpened, Reissue, ServiceName, Settings, Target,
+    Consumer, ConsumerSettings, Handle, ItemRequest, NotOpened, Reissue, ServiceName, Target,
 };
 use tapeline_omm::role::{Outbox, Queue, Sent};
 use tapeline_omm::rwf::{
@@ -21,7 +21,7 @@ const ALL_FEATURES: [(&str, u64); 4] = [
 ];
 
 /// Connected to a provider that can do everything.
-fn able(settings: Settings) -> Desk {
+fn able(settings: ConsumerSettings) -> Desk {
     let mut desk = Desk::new(settings, &LoginRequest::new(b"user"));
     desk.connect();
     desk.log_in(&ALL_FEATURES);
@@ -42,7 +42,7 @@ const fn request(name: &[u8], closure: u64) -> ItemRequest<'_> {
 
 #[test]
 fn an_item_that_is_opened_twice_is_one_stream() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     let first = desk.open("A", 1);
     let second = desk.open("A", 2);
     assert_eq!(desk.sent(), ["REQUEST 3 A"], "both wait for the same answer");
@@ -82,7 +82,7 @@ fn an_item_that_is_opened_twice_is_one_stream() {
 
 #[test]
 fn an_image_that_a_late_comer_waits_for_in_vain_is_asked_for_again() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     desk.open("A", 1);
     desk.feed(&answer(3));
     desk.open("A", 2);
@@ -93,7 +93,7 @@ fn an_image_that_a_late_comer_waits_for_in_vain_is_asked_for_again() {
 
 #[test]
 fn what_differs_is_not_shared() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     let base = request(b"A", 1);
     for request in [
         base,
@@ -129,7 +129,7 @@ fn what_differs_is_not_shared() {
 
 #[test]
 fn views_of_one_stream_are_put_together() {
-    let mut desk = able(Settings::default());
+    let mut desk = able(ConsumerSettings::default());
     let view = |fids: &'static [i16]| Some(View::Fids(List::Given(fids)));
     let sent = |desk: &mut Desk| -> Option<Vec<i16>> {
         let message = desk.out.pop()?;
@@ -157,14 +157,14 @@ fn views_of_one_stream_are_put_together() {
     desk.tick();
     assert_eq!(sent(&mut desk), Some(vec![22, 25]));
     // A provider that serves no views is not asked for any.
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     open(&mut desk, &ItemRequest { view: view(&[22]), ..request(b"A", 1) });
     assert_eq!(sent(&mut desk), Some(vec![]));
 }
 
 #[test]
 fn priorities_and_pauses_of_one_stream_are_put_together() {
-    let mut desk = able(Settings::default());
+    let mut desk = able(ConsumerSettings::default());
     let priority = |desk: &mut Desk| {
         let message = desk.out.pop().unwrap();
         let Header::Request(request) = MessageView::parse(&message).unwrap().header().unwrap() else {
@@ -205,7 +205,7 @@ fn priorities_and_pauses_of_one_stream_are_put_together() {
 
 #[test]
 fn a_symbol_list_says_how_its_items_are_wanted() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     open(&mut desk, &ItemRequest { data_streams: Some(1), ..request(b"A", 1) });
     let message = desk.out.pop().unwrap();
     let message = MessageView::parse(&message).unwrap();
@@ -215,7 +215,7 @@ fn a_symbol_list_says_how_its_items_are_wanted() {
 #[test]
 fn batches_go_out_as_such_where_the_provider_takes_them() {
     let names: [&[u8]; 5] = [b"A", b"B", b"C", b"D", b"E"];
-    let mut desk = able(Settings { most_in_batch: 3, ..Settings::default() });
+    let mut desk = able(ConsumerSettings { most_in_batch: 3, ..ConsumerSettings::default() });
     let items = desk.consumer.open_batch(&request(b"", 10), &names).unwrap();
     desk.tick();
     let batch = |message: &[u8]| -> Vec<String> {
@@ -253,7 +253,7 @@ fn batches_go_out_as_such_where_the_provider_takes_them() {
     desk.feed(&status(12, refused));
     assert_eq!(desk.sent(), ["REQUEST 18 B", "REQUEST 19 C", "REQUEST 20 D"]);
     // A provider that says that it takes none.
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     desk.consumer.open_batch(&request(b"", 0), &names[..2]).unwrap();
     desk.tick();
     assert_eq!(desk.sent(), ["REQUEST 3 A", "REQUEST 4 B"]);
@@ -275,7 +275,7 @@ fn many_are_closed_and_changed_with_one_message_where_the_provider_takes_that() 
         desk.heard();
         items
     };
-    let mut desk = able(Settings { most_in_batch: 3, ..Settings::default() });
+    let mut desk = able(ConsumerSettings { most_in_batch: 3, ..ConsumerSettings::default() });
     let items = open(&mut desk);
     let pause = Reissue { is_paused: Some(true), ..Reissue::default() };
     assert!(items.iter().all(|item| desk.consumer.reissue(*item, &pause)));
@@ -318,7 +318,7 @@ fn many_are_closed_and_changed_with_one_message_where_the_provider_takes_that() 
     assert_eq!((desk.sent(), desk.consumer.counters().misplaced), (vec![], 0));
 
     // A provider that takes none.
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     let items = open(&mut desk);
     items[..2].iter().for_each(|item| assert!(desk.consumer.close(*item)));
     desk.tick();
@@ -327,7 +327,7 @@ fn many_are_closed_and_changed_with_one_message_where_the_provider_takes_that() 
 
 #[test]
 fn a_batch_keeps_to_the_window_and_waits_for_room() {
-    let mut desk = able(Settings::default());
+    let mut desk = able(ConsumerSettings::default());
     let load = tapeline_omm::domain::directory::Load { open_window: Some(2), ..Default::default() };
     let change = tapeline_omm::domain::ServiceEntry::change(1, tapeline_omm::domain::ServicePart::Load(load));
     desk.feed(&encode(|out| tapeline_omm::domain::directory::encode_update(2, 0x3F, [&change], out)));
@@ -347,7 +347,7 @@ fn a_batch_keeps_to_the_window_and_waits_for_room() {
 
 #[test]
 fn posts_are_acknowledged_in_time_or_not() {
-    let mut desk = able(Settings { most_posts: 3, ..Settings::default() });
+    let mut desk = able(ConsumerSettings { most_posts: 3, ..ConsumerSettings::default() });
     let item = desk.open("A", 1);
     let post = |id: u32| PostHeader {
         flags: flags::post::POST_COMPLETE | flags::post::ACK,
@@ -382,7 +382,7 @@ fn posts_are_acknowledged_in_time_or_not() {
     assert_eq!(desk.heard()[1..], ["ack 4 Some(6) off-stream"]);
     assert_eq!(send(&mut desk, Target::Login, 5), Sent::NotOpen);
     assert_eq!(
-        send(&mut Desk::ready(Settings::default()), Target::Login, 5),
+        send(&mut Desk::ready(ConsumerSettings::default()), Target::Login, 5),
         Sent::NotOpen,
         "it takes no posts"
     );
@@ -390,7 +390,7 @@ fn posts_are_acknowledged_in_time_or_not() {
 
 #[test]
 fn generic_messages_go_both_ways() {
-    let mut desk = able(Settings::default());
+    let mut desk = able(ConsumerSettings::default());
     let item = desk.open("A", 1);
     let generic = GenericHeader {
         flags: flags::generic::MESSAGE_COMPLETE,
@@ -415,7 +415,7 @@ fn round_trips_are_answered_with_the_same_bytes_if_they_were_asked_for() {
     for wanted in [false, true] {
         let mut login = LoginRequest::new(b"user");
         login.attributes.round_trip_latency = wanted.then_some(login::ROUND_TRIP_WANTED);
-        let mut desk = Desk::new(Settings::default(), &login);
+        let mut desk = Desk::new(ConsumerSettings::default(), &login);
         desk.connect();
         desk.log_in(&[("RoundTripLatency", 2)]);
         desk.sent();
@@ -440,7 +440,7 @@ fn round_trips_are_answered_with_the_same_bytes_if_they_were_asked_for() {
 
 #[test]
 fn a_token_is_renewed_before_its_time() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     let end = desk.now.0 / SECOND + 100;
     desk.feed(&login_refresh(State::OPEN_OK, &[("AuthenticationTTReissue", end)]));
     desk.heard();
@@ -459,7 +459,7 @@ fn a_token_is_renewed_before_its_time() {
 
 #[test]
 fn what_cannot_be_asked_for_is_refused() {
-    let mut desk = Desk::ready(Settings { most_items: 2, ..Settings::default() });
+    let mut desk = Desk::ready(ConsumerSettings { most_items: 2, ..ConsumerSettings::default() });
     assert_eq!(desk.consumer.open(&request(&[b'n'; 256], 0)), Err(NotOpened::LongName(256)));
     let long: &[u8] = &[b'n'; 300];
     assert_eq!(desk.consumer.open_batch(&request(b"", 0), &[b"A", long]), Err(NotOpened::LongName(300)));
@@ -473,20 +473,21 @@ fn what_cannot_be_asked_for_is_refused() {
 /// The application may do as it likes while it is told.
 #[test]
 fn an_application_can_act_while_it_is_told() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     let items: Vec<_> = (0..4).map(|closure| desk.open("A", closure)).collect();
     desk.sent();
     let mut told = 0;
-    let mut application =
-        |consumer: &mut Consumer, _: &mut dyn Outbox, event: tapeline_omm::role::consumer::Event<'_>| {
-            if let tapeline_omm::role::consumer::Event::Message { .. } = event {
-                told += 1;
-                for item in &items {
-                    consumer.close(*item);
-                }
-                consumer.open(&request(b"A", 9)).unwrap();
+    let mut application = |consumer: &mut Consumer,
+                           _: &mut dyn Outbox,
+                           event: tapeline_omm::role::consumer::ConsumerEvent<'_>| {
+        if let tapeline_omm::role::consumer::ConsumerEvent::Message { .. } = event {
+            told += 1;
+            for item in &items {
+                consumer.close(*item);
             }
-        };
+            consumer.open(&request(b"A", 9)).unwrap();
+        }
+    };
     desk.consumer.message(desk.now, &answer(3), &mut desk.out, &mut application);
     assert_eq!(told, 1, "the others were closed before their turn");
     assert_eq!(desk.sent(), ["CLOSE 3", "REQUEST 4 A"]);
@@ -495,7 +496,7 @@ fn an_application_can_act_while_it_is_told() {
 
 #[test]
 fn a_hundred_thousand_items() {
-    let mut desk = Desk::ready(Settings::default());
+    let mut desk = Desk::ready(ConsumerSettings::default());
     let count = 100_000_i32;
     for closure in 0..count {
         let name = format!("ITEM{closure}");

@@ -113,10 +113,10 @@ impl Source {
     }
 }
 
-impl provider::Application for Source {
-    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: provider::Event<'_>) {
+impl provider::ProviderApplication for Source {
+    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: provider::ProviderEvent<'_>) {
         match event {
-            provider::Event::Login { request, .. } => {
+            provider::ProviderEvent::Login { request, .. } => {
                 let features = LoginFeatures {
                     support_view_requests: Some(1),
                     support_optimized_pause_resume: Some(1),
@@ -125,10 +125,10 @@ impl provider::Application for Source {
                 };
                 let _ = provider.accept_login(self.now, out, &request, features).unwrap();
             }
-            provider::Event::Directory { stream, .. } => {
+            provider::ProviderEvent::Directory { stream, .. } => {
                 let _ = provider.directory(out, stream, &self.directory).unwrap();
             }
-            provider::Event::Open { stream, .. } => {
+            provider::ProviderEvent::Open { stream, .. } => {
                 let wait = match self.is_bad {
                     true if self.chance.one_in(10) => 40 * SECOND,
                     true => self.chance.below(500) * MS,
@@ -136,7 +136,7 @@ impl provider::Application for Source {
                 };
                 self.unanswered.push_back((self.now + wait, stream));
             }
-            provider::Event::Reissue { stream, request } if request.wants_refresh() => {
+            provider::ProviderEvent::Reissue { stream, request } if request.wants_refresh() => {
                 self.unanswered.push_back((self.now + self.chance.below(50) * MS, stream));
             }
             _ => {}
@@ -156,19 +156,19 @@ struct Book {
     updates: usize,
 }
 
-impl consumer::Application for Book {
-    fn event(&mut self, _: &mut Consumer, _: &mut dyn Outbox, event: consumer::Event<'_>) {
+impl consumer::ConsumerApplication for Book {
+    fn event(&mut self, _: &mut Consumer, _: &mut dyn Outbox, event: consumer::ConsumerEvent<'_>) {
         match event {
-            consumer::Event::Connect { .. } => self.wants_connection = true,
-            consumer::Event::Disconnect => self.disconnects = true,
-            consumer::Event::State { item, closure, state, is_final } => {
+            consumer::ConsumerEvent::Connect { .. } => self.wants_connection = true,
+            consumer::ConsumerEvent::Disconnect => self.disconnects = true,
+            consumer::ConsumerEvent::State { item, closure, state, is_final } => {
                 assert!(!is_final, "nothing here is final: {state}");
                 self.states += 1;
                 let image =
                     self.images.entry(item).or_insert((usize::try_from(closure).unwrap(), None, false));
                 image.2 = state.data == DataState::OK;
             }
-            consumer::Event::Message { item, closure, message, is_final } => {
+            consumer::ConsumerEvent::Message { item, closure, message, is_final } => {
                 assert!(!is_final);
                 let image =
                     self.images.entry(item).or_insert((usize::try_from(closure).unwrap(), None, false));
@@ -195,7 +195,7 @@ impl consumer::Application for Book {
                 }
                 image.1 = Some(value);
             }
-            consumer::Event::Malformed(fault) => panic!("{fault}"),
+            consumer::ConsumerEvent::Malformed(fault) => panic!("{fault}"),
             _ => {}
         }
     }
@@ -223,7 +223,8 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let mut chance = Chance(seed);
-        let settings = consumer::Settings { most_in_batch: 7, ..consumer::Settings::default() };
+        let settings =
+            consumer::ConsumerSettings { most_in_batch: 7, ..consumer::ConsumerSettings::default() };
         let mut directory = Directory::new();
         directory.apply(&service(1, "FEED"));
         let source = Source {
@@ -285,8 +286,10 @@ impl World {
             if is_bad && self.chance.one_in(3) {
                 self.consumer.disconnected(self.now, &mut self.book);
             } else {
-                let settings =
-                    provider::Settings { round_trip_interval_ms: 0, ..provider::Settings::default() };
+                let settings = provider::ProviderSettings {
+                    round_trip_interval_ms: 0,
+                    ..provider::ProviderSettings::default()
+                };
                 self.provider = Some(Provider::new(settings, self.now));
                 let mut out = Queue::new(1 << 16);
                 self.consumer.connected(self.now, &mut out);

@@ -2,7 +2,7 @@
 
 use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::domain::standby::{BY_LOGIN, BY_SERVICE, ConnectionStatus, ServerType};
-use tapeline_omm::role::consumer::Settings;
+use tapeline_omm::role::consumer::ConsumerSettings;
 use tapeline_omm::rwf::MessageView;
 
 use super::desk::Desk;
@@ -22,7 +22,7 @@ fn a_provider_is_told_what_it_is_if_it_offers_that() {
         (&[("SupportStandby", 1), ("SupportStandbyMode", BY_SERVICE)], BY_SERVICE),
     ];
     for (features, offered) in offers {
-        let mut desk = Desk::new(Settings::default(), &LoginRequest::new(b"user"));
+        let mut desk = Desk::new(ConsumerSettings::default(), &LoginRequest::new(b"user"));
         desk.connect();
         let early = statuses.each_ref().map(|status| desk.consumer.tell_standing(status, &mut desk.out));
         assert_eq!(early, [false, false], "there is no login yet");

@@ -1,7 +1,7 @@
 //! Whole conversations in JSON: every text to RWF and back to an equal one.
 
 use serde_json::{Value as Json, json};
-use tapeline_omm::json::{Converter, Kind, Packed, Services};
+use tapeline_omm::json::{Converter, MessageKind, Packed, ServiceNames};
 
 use crate::json::equal::difference;
 use crate::json::vectors::{dictionary, records, text_of};
@@ -10,7 +10,7 @@ use crate::json::vectors::{dictionary, records, text_of};
 #[derive(Debug)]
 struct Numbered;
 
-impl Services for Numbered {
+impl ServiceNames for Numbered {
     fn id(&self, name: &str) -> Option<u16> {
         (name == "DIRECT_FEED").then_some(1)
     }
@@ -83,7 +83,7 @@ fn every_text_to_rwf_and_back() {
                 continue;
             };
             for incoming in packed {
-                if incoming.kind() != Kind::Message {
+                if incoming.kind() != MessageKind::Message {
                     kinds += 1;
                     continue;
                 }

@@ -1,6 +1,6 @@
 //! What is refused, in which words and where.
 
-use tapeline_omm::json::{Fault, Packed, Problem, WriteError};
+use tapeline_omm::json::{Fault, JsonProblem, Packed, WriteError};
 use tapeline_omm::rwf::MessageView;
 
 use crate::json::texts::converter;
@@ -93,7 +93,7 @@ fn unknown_members_and_fields_are_as_the_settings_say() {
     assert!(converter.read(&incoming, &mut room).is_ok());
     converter.settings.catch_unknown_members = true;
     let fault = converter.read(&incoming, &mut room).unwrap_err();
-    assert_eq!(fault.problem, Problem::Key("Nope".to_owned()));
+    assert_eq!(fault.problem, JsonProblem::Key("Nope".to_owned()));
 }
 
 /// Containers in containers, `depth` of them.

@@ -2,7 +2,7 @@
 
 use tapeline_omm::domain::List;
 use tapeline_omm::domain::item::{RequestPayload, View};
-use tapeline_omm::json::{Converter, Kind, Packed, Problem};
+use tapeline_omm::json::{Converter, JsonProblem, MessageKind, Packed};
 use tapeline_omm::rwf::{Domain, Header, Key, MessageView, NameType, Qos, RequestHeader, flags};
 use tapeline_omm::{Real, State};
 
@@ -201,7 +201,7 @@ fn how_a_symbol_list_is_wanted_is_kept() {
     let text = r#"{"ID":5,"Key":{"Name":"A"},"Elements":{":ViewType":1}}"#;
     let incoming = Packed::parse(text).unwrap().next().unwrap();
     let fault = converter.read(&incoming, &mut Vec::new()).unwrap_err();
-    assert_eq!(fault.problem, Problem::Key(":ViewType".to_owned()));
+    assert_eq!(fault.problem, JsonProblem::Key(":ViewType".to_owned()));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn pings_pongs_and_errors_are_for_the_caller() {
     let text = r#"[{"Type":"Ping"},{"Type":"Pong"},{"ID":3,"Type":"Error","Text":"\u0062ad"},{"ID":4}]"#;
     let messages: Vec<_> = Packed::parse(text).unwrap().collect();
     let kinds: Vec<_> = messages.iter().map(tapeline_omm::json::Incoming::kind).collect();
-    assert_eq!(kinds, [Kind::Ping, Kind::Pong, Kind::Error, Kind::Message]);
+    assert_eq!(kinds, [MessageKind::Ping, MessageKind::Pong, MessageKind::Error, MessageKind::Message]);
     assert_eq!((messages[2].id(), messages[2].error_text().as_deref()), (3, Some("bad")));
 }
 

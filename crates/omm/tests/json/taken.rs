@@ -1,18 +1,18 @@
 //! The 238 texts that LSEG's converter was given: what it took and refused, and what we do.
 
 use serde_json::Value as Json;
-use tapeline_omm::json::{Converter, Incoming, Kind, Packed};
+use tapeline_omm::json::{Converter, Incoming, MessageKind, Packed};
 use tapeline_omm::rwf::MessageView;
 
 use crate::json::equal::difference;
 use crate::json::vectors::{SERVICES, dictionary, records, text_of, unhex};
 
 /// What a text comes to: RWF, or the kind of message that has none.
-type Taken = Result<Vec<Result<Vec<u8>, Kind>>, String>;
+type Taken = Result<Vec<Result<Vec<u8>, MessageKind>>, String>;
 
 fn taken(converter: &Converter<'_>, text: &str) -> Taken {
     let one = |incoming: Incoming<'_>| match incoming.kind() {
-        Kind::Message => {
+        MessageKind::Message => {
             let mut room = Vec::new();
             Ok(Ok(converter.read(&incoming, &mut room).map_err(|fault| fault.to_string())?.to_vec()))
         }
@@ -21,16 +21,16 @@ fn taken(converter: &Converter<'_>, text: &str) -> Taken {
     Packed::parse(text).map_err(|fault| fault.to_string())?.map(one).collect()
 }
 
-fn theirs(record: &Json) -> Option<Vec<Result<Vec<u8>, Kind>>> {
+fn theirs(record: &Json) -> Option<Vec<Result<Vec<u8>, MessageKind>>> {
     if record.get("error").is_some() {
         return None;
     }
     let messages = record.get("messages").and_then(Json::as_array).cloned().unwrap_or_default();
     let one = |message: &Json| match (message.get("hex"), message["kind"].as_str()) {
         (Some(hex), _) => Ok(unhex(hex.as_str().unwrap())),
-        (None, Some("ping")) => Err(Kind::Ping),
-        (None, Some("pong")) => Err(Kind::Pong),
-        (None, _) => Err(Kind::Error),
+        (None, Some("ping")) => Err(MessageKind::Ping),
+        (None, Some("pong")) => Err(MessageKind::Pong),
+        (None, _) => Err(MessageKind::Error),
     };
     Some(messages.iter().map(one).collect())
 }

@@ -100,7 +100,7 @@ fn change(number: u8) -> ServiceEntry {
 pub(crate) fn provider(input: &[u8]) {
     let Some((script, bytes)) = input.split_at_checked(8) else { return };
     let mut script = Script { bytes: script, at: 0 };
-    let settings = provider::Settings {
+    let settings = provider::ProviderSettings {
         most_streams: MOST,
         owed_bytes: OWED,
         dictionary_part_bytes: 600,
@@ -119,10 +119,11 @@ pub(crate) fn provider(input: &[u8]) {
     let mut over = None;
     for message in messages(bytes) {
         let mut events = 0;
-        let mut application = |provider: &mut Provider, out: &mut dyn Outbox, event: provider::Event<'_>| {
-            events += 1;
-            decide(provider, out, now, &event, &mut script, dictionary, &directory, &mut handles);
-        };
+        let mut application =
+            |provider: &mut Provider, out: &mut dyn Outbox, event: provider::ProviderEvent<'_>| {
+                events += 1;
+                decide(provider, out, now, &event, &mut script, dictionary, &directory, &mut handles);
+            };
         let done = provider.message(now, message, &mut out, &mut application);
         if let Some(over) = over {
             assert_eq!((done, events), (Err(over), 0), "nothing happens behind the end");
@@ -138,7 +139,7 @@ pub(crate) fn provider(input: &[u8]) {
             check_sent(&mut out, FROM_PROVIDER);
         }
         now = Nanos(now.0 + u64::from(did) * 50_000);
-        let mut nothing = |_: &mut Provider, _: &mut dyn Outbox, _: provider::Event<'_>| ();
+        let mut nothing = |_: &mut Provider, _: &mut dyn Outbox, _: provider::ProviderEvent<'_>| ();
         match provider.tick(now, &mut out, &mut nothing) {
             Ok(Some(next)) => assert!(next > Nanos(0)),
             Ok(None) => {}
@@ -149,7 +150,7 @@ pub(crate) fn provider(input: &[u8]) {
         }
     }
     // All that was owed goes out, sooner or later.
-    let mut nothing = |_: &mut Provider, _: &mut dyn Outbox, _: provider::Event<'_>| ();
+    let mut nothing = |_: &mut Provider, _: &mut dyn Outbox, _: provider::ProviderEvent<'_>| ();
     for _ in 0..200 {
         check_sent(&mut out, FROM_PROVIDER);
         let _ = provider.tick(now, &mut out, &mut nothing);
@@ -169,21 +170,21 @@ fn decide(
     provider: &mut Provider,
     out: &mut dyn Outbox,
     now: Nanos,
-    event: &provider::Event<'_>,
+    event: &provider::ProviderEvent<'_>,
     script: &mut Script<'_>,
     dictionary: &Arc<Dictionary>,
     directory: &Directory,
     handles: &mut Vec<StreamHandle>,
 ) {
-    use provider::Event;
+    use provider::ProviderEvent;
     let number = script.next();
     match event {
-        Event::Login { .. } if number.is_multiple_of(16) => {}
-        Event::Login { .. } if number % 16 == 1 => {
+        ProviderEvent::Login { .. } if number.is_multiple_of(16) => {}
+        ProviderEvent::Login { .. } if number % 16 == 1 => {
             let state = State { stream: StreamState::CLOSED, data: DataState::SUSPECT, ..State::OPEN_OK };
             let _ = provider.login_status(out, state);
         }
-        Event::Login { request, .. } => {
+        ProviderEvent::Login { request, .. } => {
             let features = LoginFeatures {
                 support_omm_post: Some(u64::from(number & 1)),
                 support_standby: Some(u64::from(number & 2)),
@@ -192,13 +193,13 @@ fn decide(
             };
             let _ = provider.accept_login(now, out, request, features);
         }
-        Event::Directory { stream, .. } => {
+        ProviderEvent::Directory { stream, .. } => {
             let _ = provider.directory(out, *stream, directory).unwrap();
         }
-        Event::Dictionary { stream, .. } => {
+        ProviderEvent::Dictionary { stream, .. } => {
             let _ = provider.dictionary(out, *stream, dictionary);
         }
-        Event::Open { stream, .. } | Event::Reissue { stream, .. } => {
+        ProviderEvent::Open { stream, .. } | ProviderEvent::Reissue { stream, .. } => {
             let stream = *stream;
             handles.push(stream);
             assert!(provider.key(stream).is_some());
@@ -224,14 +225,14 @@ fn decide(
                 _ => {}
             }
         }
-        Event::Closed { stream } => {
+        ProviderEvent::Closed { stream } => {
             assert!(provider.key(*stream).is_none());
             assert_eq!(provider.update(out, *stream, &an_update()), Sent::NotOpen);
         }
-        Event::Post { receipt: Some(receipt), .. } => {
+        ProviderEvent::Post { receipt: Some(receipt), .. } => {
             let _ = provider.ack(out, *receipt, None);
         }
-        Event::Generic { stream, header, message } => {
+        ProviderEvent::Generic { stream, header, message } => {
             let payload = message.payload();
             let _ = provider.generic(out, *stream, header, &mut |room| {
                 room.get_mut(..payload.len()).ok_or(tapeline_omm::Refused::Full)?.copy_from_slice(payload);
@@ -264,10 +265,10 @@ fn publish(provider: &mut Provider, out: &mut Queue, handles: &[StreamHandle]) {
 
 /// An acceptor of any NI provider.
 pub(crate) fn acceptor(input: &[u8]) {
-    use acceptor::Event;
+    use acceptor::AcceptorEvent;
     let Some((script, bytes)) = input.split_at_checked(8) else { return };
     let mut script = Script { bytes: script, at: 0 };
-    let settings = acceptor::Settings {
+    let settings = acceptor::AcceptorSettings {
         login_timeout_ms: 5,
         most_items: MOST,
         owed_bytes: OWED,
@@ -286,21 +287,25 @@ pub(crate) fn acceptor(input: &[u8]) {
     ];
     for message in messages(bytes) {
         let mut events = 0;
-        let mut application = |acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>| {
+        let mut application = |acceptor: &mut Acceptor, out: &mut dyn Outbox, event: AcceptorEvent<'_>| {
             events += 1;
             match event {
-                Event::Login { request, .. } if !script.next().is_multiple_of(16) => {
+                AcceptorEvent::Login { request, .. } if !script.next().is_multiple_of(16) => {
                     let _ = acceptor.accept_login(out, &request, LoginFeatures::default());
                 }
-                Event::Image { item, .. } | Event::Update { item, .. } | Event::Status { item, .. } => {
+                AcceptorEvent::Image { item, .. }
+                | AcceptorEvent::Update { item, .. }
+                | AcceptorEvent::Status { item, .. } => {
                     assert!(item.stream_id < 0);
                     assert!(acceptor.items().any(|published| published == item));
                 }
-                Event::Withdrawn { item } => assert!(!acceptor.items().any(|published| published == item)),
-                Event::Dictionary(request) => {
+                AcceptorEvent::Withdrawn { item } => {
+                    assert!(!acceptor.items().any(|published| published == item));
+                }
+                AcceptorEvent::Dictionary(request) => {
                     let _ = acceptor.dictionary(out, request.stream_id, dictionary);
                 }
-                Event::Generic { header, .. } => {
+                AcceptorEvent::Generic { header, .. } => {
                     let _ = acceptor.generic(out, &header, &mut |_| Ok(0));
                 }
                 _ => {}
@@ -317,7 +322,7 @@ pub(crate) fn acceptor(input: &[u8]) {
             check_sent(&mut out, &classes);
         }
         now = Nanos(now.0 + u64::from(did) * 50_000);
-        let mut nothing = |_: &mut Acceptor, _: &mut dyn Outbox, _: Event<'_>| ();
+        let mut nothing = |_: &mut Acceptor, _: &mut dyn Outbox, _: AcceptorEvent<'_>| ();
         over = acceptor.tick(now, &mut out, &mut nothing).err().or(over);
     }
     check_sent(&mut out, &classes);

@@ -6,7 +6,7 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::LoginRefresh;
 use tapeline_omm::domain::login::ROLE_PROVIDER;
-use tapeline_omm::role::acceptor::{Acceptor, Event, Item, Settings};
+use tapeline_omm::role::acceptor::{Acceptor, AcceptorEvent, AcceptorSettings, PublishedItem};
 use tapeline_omm::role::{Outbox, Over, Queue, Sent};
 use tapeline_omm::rwf::{Domain, Header, MessageView, StreamState};
 
@@ -23,7 +23,13 @@ struct Heard {
     withdrawn: usize,
 }
 
-fn note(heard: &mut Heard, acceptor: &Acceptor, item: &Item<'_>, message: &MessageView<'_>, is_image: bool) {
+fn note(
+    heard: &mut Heard,
+    acceptor: &Acceptor,
+    item: &PublishedItem<'_>,
+    message: &MessageView<'_>,
+    is_image: bool,
+) {
     assert!([Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER].contains(&item.domain));
     let service = acceptor.directory().service(item.service_id.unwrap()).unwrap().name().unwrap().to_owned();
     let counts = heard.items.entry((service, String::from_utf8_lossy(item.name).into_owned())).or_default();
@@ -34,25 +40,31 @@ fn note(heard: &mut Heard, acceptor: &Acceptor, item: &Item<'_>, message: &Messa
 
 /// Feeds what the provider sent, answers as the recorded acceptor did; what was heard, and how it ended.
 fn replay(recorded: &[Recorded]) -> (Heard, Option<Over>, usize) {
-    let (mut acceptor, mut out) = (Acceptor::new(Settings::default(), Nanos(0)), Queue::new(1 << 20));
+    let (mut acceptor, mut out) = (Acceptor::new(AcceptorSettings::default(), Nanos(0)), Queue::new(1 << 20));
     let (mut heard, mut over, mut compared) = (Heard::default(), None, 0);
     for record in recorded {
         if record.is_from_client {
-            let mut application = |acceptor: &mut Acceptor, _: &mut dyn Outbox, event: Event<'_>| match event
-            {
-                Event::Login { request, is_reissue } => {
-                    assert_eq!((request.attributes.role, is_reissue), (Some(ROLE_PROVIDER), false));
-                    heard.logins += 1;
-                }
-                Event::Service(service) => heard.services.push(service.name().unwrap().to_owned()),
-                Event::Image { item, message, .. } => note(&mut heard, acceptor, &item, &message, true),
-                Event::Update { item, message, .. } => note(&mut heard, acceptor, &item, &message, false),
-                Event::Status { header, .. } => {
-                    assert_eq!(header.state.unwrap().stream, StreamState::CLOSED);
-                    heard.withdrawn += 1;
-                }
-                other => panic!("{}: {other:?}", record.place),
-            };
+            let mut application =
+                |acceptor: &mut Acceptor, _: &mut dyn Outbox, event: AcceptorEvent<'_>| match event {
+                    AcceptorEvent::Login { request, is_reissue } => {
+                        assert_eq!((request.attributes.role, is_reissue), (Some(ROLE_PROVIDER), false));
+                        heard.logins += 1;
+                    }
+                    AcceptorEvent::Service(service) => {
+                        heard.services.push(service.name().unwrap().to_owned());
+                    }
+                    AcceptorEvent::Image { item, message, .. } => {
+                        note(&mut heard, acceptor, &item, &message, true);
+                    }
+                    AcceptorEvent::Update { item, message, .. } => {
+                        note(&mut heard, acceptor, &item, &message, false);
+                    }
+                    AcceptorEvent::Status { header, .. } => {
+                        assert_eq!(header.state.unwrap().stream, StreamState::CLOSED);
+                        heard.withdrawn += 1;
+                    }
+                    other => panic!("{}: {other:?}", record.place),
+                };
             over = acceptor.message(Nanos(0), &record.bytes, &mut out, &mut application).err();
             continue;
         }
@@ -67,7 +79,9 @@ fn replay(recorded: &[Recorded]) -> (Heard, Option<Over>, usize) {
         assert_eq!(sent, Sent::Queued, "{}", record.place);
         same(&record.place, &out.pop().unwrap(), &record.bytes, Dictionary::builtin());
         compared += 1;
-        over = acceptor.tick(Nanos(0), &mut out, &mut |_: &mut _, _: &mut dyn Outbox, _: Event<'_>| ()).err();
+        over = acceptor
+            .tick(Nanos(0), &mut out, &mut |_: &mut _, _: &mut dyn Outbox, _: AcceptorEvent<'_>| ())
+            .err();
     }
     assert!(out.is_empty());
     assert_eq!(acceptor.items().len(), heard.items.len() - heard.withdrawn);

@@ -7,7 +7,7 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::dictionary::Download;
 use tapeline_omm::domain::post::Nak;
 use tapeline_omm::domain::{DictionaryKind, Directory, LoginRefresh, RoundTrip, directory};
-use tapeline_omm::role::provider::{Event, Provider, Receipt, Settings, StreamHandle};
+use tapeline_omm::role::provider::{Provider, ProviderEvent, ProviderSettings, Receipt, StreamHandle};
 use tapeline_omm::role::{Outbox, Queue, Sent};
 use tapeline_omm::rwf::{
     Domain, Flags, Header, MessageClass, MessageView, RefreshHeader, Series, StreamState, flags,
@@ -49,11 +49,11 @@ struct Play<'d> {
 
 impl<'d> Play<'d> {
     fn new(dictionary: &'d Arc<Dictionary>) -> Self {
-        let settings = Settings {
+        let settings = ProviderSettings {
             refusal_pause_ms: 0,
             round_trip_interval_ms: 0,
             dictionary_part_bytes: 2048,
-            ..Settings::default()
+            ..ProviderSettings::default()
         };
         Self {
             provider: Provider::new(settings, Nanos(0)),
@@ -70,20 +70,21 @@ impl<'d> Play<'d> {
 
     fn feed(&mut self, bytes: &[u8]) {
         let (streams, receipts, trips) = (&mut self.streams, &mut self.receipts, &mut self.trips);
-        let mut application = |provider: &mut Provider, _: &mut dyn Outbox, event: Event<'_>| match event {
-            Event::Directory { stream, .. }
-            | Event::Dictionary { stream, .. }
-            | Event::Open { stream, .. } => {
-                streams.insert(provider.stream_id(stream).unwrap(), stream);
-            }
-            Event::Post { header, receipt, .. } => receipts.push((header.stream_id, receipt)),
-            Event::RoundTrip { ns } => {
-                assert_eq!(ns, 5_000);
-                *trips += 1;
-            }
-            Event::Malformed(fault) => panic!("{fault}"),
-            _ => {}
-        };
+        let mut application =
+            |provider: &mut Provider, _: &mut dyn Outbox, event: ProviderEvent<'_>| match event {
+                ProviderEvent::Directory { stream, .. }
+                | ProviderEvent::Dictionary { stream, .. }
+                | ProviderEvent::Open { stream, .. } => {
+                    streams.insert(provider.stream_id(stream).unwrap(), stream);
+                }
+                ProviderEvent::Post { header, receipt, .. } => receipts.push((header.stream_id, receipt)),
+                ProviderEvent::RoundTrip { ns } => {
+                    assert_eq!(ns, 5_000);
+                    *trips += 1;
+                }
+                ProviderEvent::Malformed(fault) => panic!("{fault}"),
+                _ => {}
+            };
         self.now = Nanos(self.now.0 + 5_000);
         self.is_over |= self.provider.message(self.now, bytes, &mut self.out, &mut application).is_err();
     }

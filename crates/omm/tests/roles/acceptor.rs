@@ -6,7 +6,7 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::dictionary::Download;
 use tapeline_omm::domain::directory::{Info, ServiceState, filter};
 use tapeline_omm::domain::{LoginFeatures, ServiceEntry, directory, post};
-use tapeline_omm::role::acceptor::{Acceptor, Event, Settings};
+use tapeline_omm::role::acceptor::{Acceptor, AcceptorEvent, AcceptorSettings};
 use tapeline_omm::role::{Outbox, Queue, Sent};
 use tapeline_omm::rwf::{
     DataType, Domain, Flags, Key, MessageClass, MessageView, PostHeader, PostUserInfo, RefreshHeader,
@@ -23,7 +23,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn open(settings: Settings) -> Self {
+    fn open(settings: AcceptorSettings) -> Self {
         let mut desk =
             Self { acceptor: Acceptor::new(settings, Nanos(0)), out: Queue::new(1 << 20), heard: vec![] };
         desk.take(&login());
@@ -34,23 +34,23 @@ impl Desk {
     fn take(&mut self, bytes: &[u8]) -> Vec<String> {
         let heard = &mut self.heard;
         let dictionary = Arc::new(Dictionary::builtin().clone());
-        let mut application = |acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>| {
+        let mut application = |acceptor: &mut Acceptor, out: &mut dyn Outbox, event: AcceptorEvent<'_>| {
             let name = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
             heard.push(match event {
-                Event::Login { request, .. } => {
+                AcceptorEvent::Login { request, .. } => {
                     let _ = acceptor.accept_login(out, &request, LoginFeatures::default()).unwrap();
                     "login".to_owned()
                 }
-                Event::Service(service) => format!("{} {}", service.action, service.id),
-                Event::DirectoryCleared => "cleared".to_owned(),
-                Event::Image { item, .. } => format!("image {}", name(item.name)),
-                Event::Update { item, .. } => format!("update {}", name(item.name)),
-                Event::Withdrawn { item } => format!("withdrawn {}", name(item.name)),
-                Event::Dictionary(request) => {
+                AcceptorEvent::Service(service) => format!("{} {}", service.action, service.id),
+                AcceptorEvent::DirectoryCleared => "cleared".to_owned(),
+                AcceptorEvent::Image { item, .. } => format!("image {}", name(item.name)),
+                AcceptorEvent::Update { item, .. } => format!("update {}", name(item.name)),
+                AcceptorEvent::Withdrawn { item } => format!("withdrawn {}", name(item.name)),
+                AcceptorEvent::Dictionary(request) => {
                     let _ = acceptor.dictionary(out, request.stream_id, &dictionary);
                     "dictionary".to_owned()
                 }
-                Event::Ack(ack) => format!("ack {}", ack.ack_id),
+                AcceptorEvent::Ack(ack) => format!("ack {}", ack.ack_id),
                 other => panic!("{other:?}"),
             });
         };
@@ -75,7 +75,7 @@ fn update(id: i32, key: Option<Key<'_>>) -> Vec<u8> {
 
 #[test]
 fn items_are_known_by_stream_and_by_name() {
-    let mut desk = Desk::open(Settings { most_items: 2, ..Settings::default() });
+    let mut desk = Desk::open(AcceptorSettings { most_items: 2, ..AcceptorSettings::default() });
     assert_eq!(desk.take(&image(-1, "A")), ["image A"]);
     assert_eq!(desk.take(&update(-1, None)), ["update A"]);
     assert_eq!(desk.take(&update(-1, Some(Key::item(1, b"A")))), ["update A"]);
@@ -93,7 +93,7 @@ fn items_are_known_by_stream_and_by_name() {
 
 #[test]
 fn a_directory_in_parts_is_one() {
-    let mut desk = Desk::open(Settings::default());
+    let mut desk = Desk::open(AcceptorSettings::default());
     let part = |id, flags: Flags| {
         let info = Info { name: Some(format!("S{id}")), ..Info::default() };
         let service = ServiceEntry::new(id, info, ServiceState::UP);
@@ -110,7 +110,7 @@ fn a_directory_in_parts_is_one() {
 
 #[test]
 fn a_provider_downloads_and_takes_posts() {
-    let mut desk = Desk::open(Settings { dictionary_part_bytes: 700, ..Settings::default() });
+    let mut desk = Desk::open(AcceptorSettings { dictionary_part_bytes: 700, ..AcceptorSettings::default() });
     assert_eq!(desk.take(&dictionary(3)), ["dictionary"]);
     let mut download = Download::new();
     while let Some(part) = desk.out.pop() {

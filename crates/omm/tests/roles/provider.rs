@@ -10,7 +10,7 @@ use tapeline_omm::domain::{
     Directory, List, LoginFeatures, LoginRequest, OwnedState, RequestPayload, ServiceEntry, ServicePart,
     directory,
 };
-use tapeline_omm::role::provider::{Event, Provider, Settings, StreamHandle};
+use tapeline_omm::role::provider::{Provider, ProviderEvent, ProviderSettings, StreamHandle};
 use tapeline_omm::role::{Outbox, Over, Queue, Sent};
 use tapeline_omm::rwf::{
     CloseHeader, DataState, DataType, Domain, Flags, GenericHeader, Header, Key, MapAction, MessageClass,
@@ -37,7 +37,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(settings: Settings, room: usize) -> Self {
+    fn new(settings: ProviderSettings, room: usize) -> Self {
         let provider = Provider::new(settings, Nanos(0));
         Self {
             provider,
@@ -50,7 +50,7 @@ impl Desk {
     }
 
     /// With a consumer that is logged in.
-    fn open(settings: Settings) -> Self {
+    fn open(settings: ProviderSettings) -> Self {
         let mut desk = Self::new(settings, 1 << 20);
         desk.take(&login()).unwrap();
         assert_eq!(sent(&mut desk.out), [(MessageClass::REFRESH, 1, OPEN)]);
@@ -59,33 +59,36 @@ impl Desk {
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), Over> {
         let (now, streams, heard, answers) = (self.now, &mut self.streams, &mut self.heard, self.answers);
-        let mut application = |provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>| match event {
-            Event::Login { request, .. } => {
-                let _ = provider.accept_login(now, out, &request, LoginFeatures::default()).unwrap();
-            }
-            Event::Directory { stream, .. } | Event::Dictionary { stream, .. } => streams.push(stream),
-            Event::Open { stream, request } => {
-                let view = request.view.is_some();
-                heard.push(format!("open {} {view}", String::from_utf8_lossy(request.key.name.unwrap())));
-                streams.push(stream);
-                if answers {
-                    let _ = provider.refresh(out, stream, &image(), &mut fields).unwrap();
+        let mut application =
+            |provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>| match event {
+                ProviderEvent::Login { request, .. } => {
+                    let _ = provider.accept_login(now, out, &request, LoginFeatures::default()).unwrap();
                 }
-            }
-            Event::Reissue { stream, request } => {
-                let id = provider.stream_id(stream).unwrap();
-                heard.push(format!("again {id} {} {}", request.is_pause(), request.wants_refresh()));
-            }
-            Event::Closed { .. } => heard.push("closed".to_owned()),
-            Event::Malformed(_) => heard.push("malformed".to_owned()),
-            other => panic!("{other:?}"),
-        };
+                ProviderEvent::Directory { stream, .. } | ProviderEvent::Dictionary { stream, .. } => {
+                    streams.push(stream);
+                }
+                ProviderEvent::Open { stream, request } => {
+                    let view = request.view.is_some();
+                    heard.push(format!("open {} {view}", String::from_utf8_lossy(request.key.name.unwrap())));
+                    streams.push(stream);
+                    if answers {
+                        let _ = provider.refresh(out, stream, &image(), &mut fields).unwrap();
+                    }
+                }
+                ProviderEvent::Reissue { stream, request } => {
+                    let id = provider.stream_id(stream).unwrap();
+                    heard.push(format!("again {id} {} {}", request.is_pause(), request.wants_refresh()));
+                }
+                ProviderEvent::Closed { .. } => heard.push("closed".to_owned()),
+                ProviderEvent::Malformed(_) => heard.push("malformed".to_owned()),
+                other => panic!("{other:?}"),
+            };
         self.provider.message(self.now, bytes, &mut self.out, &mut application)
     }
 
     fn tick(&mut self, now: u64) -> Result<Option<Nanos>, Over> {
         self.now = Nanos(now);
-        let mut nothing = |_: &mut Provider, _: &mut dyn Outbox, _: Event<'_>| ();
+        let mut nothing = |_: &mut Provider, _: &mut dyn Outbox, _: ProviderEvent<'_>| ();
         self.provider.tick(self.now, &mut self.out, &mut nothing)
     }
 
@@ -131,7 +134,7 @@ fn batch(id: i32, payload: &RequestPayload<'_>) -> Vec<u8> {
 
 #[test]
 fn a_batch_takes_the_ids_behind_its_own() {
-    let mut desk = Desk::open(Settings::default());
+    let mut desk = Desk::open(ProviderSettings::default());
     desk.answers = true;
     desk.take(&item(12, "X")).unwrap();
     sent(&mut desk.out);
@@ -160,7 +163,7 @@ fn a_batch_takes_the_ids_behind_its_own() {
 /// As a consumer of the vendor's library does: whoever is refused with CLOSED_RECOVER asks again at once.
 #[test]
 fn refusals_make_no_storm() {
-    let mut desk = Desk::open(Settings::default());
+    let mut desk = Desk::open(ProviderSettings::default());
     let (mut id, mut refused) = (3, 0);
     desk.take(&item(id, "A")).unwrap();
     assert_eq!(desk.refuse(0, StreamState::CLOSED_RECOVER), Sent::Queued);
@@ -219,7 +222,7 @@ fn sent_services(out: &mut Queue) -> Vec<(i32, Vec<Given>)> {
 
 #[test]
 fn directories_are_what_was_asked_for() {
-    let mut desk = Desk::open(Settings::default());
+    let mut desk = Desk::open(ProviderSettings::default());
     let key = |service_id, filter| Key { service_id, filter: Some(filter), ..Key::default() };
     let streaming = flags::request::STREAMING;
     desk.take(&request(Domain::SOURCE, 2, streaming, key(None, filter::ALL))).unwrap();
@@ -250,7 +253,7 @@ fn directories_are_what_was_asked_for() {
 
 #[test]
 fn groups_and_services_close_their_items() {
-    let mut desk = Desk::open(Settings::default());
+    let mut desk = Desk::open(ProviderSettings::default());
     for (id, name) in [(3, "A"), (4, "B"), (5, "C")] {
         desk.take(&item(id, name)).unwrap();
     }
@@ -279,7 +282,7 @@ fn groups_and_services_close_their_items() {
 
 #[test]
 fn one_update_goes_to_many_streams() {
-    let mut desk = Desk::open(Settings::default());
+    let mut desk = Desk::open(ProviderSettings::default());
     let wants_key = flags::request::STREAMING | flags::request::MSG_KEY_IN_UPDATES;
     for (id, flags) in [(3, flags::request::STREAMING), (4, flags::request::STREAMING), (5, wants_key)] {
         desk.take(&request(Domain::MARKET_PRICE, id, flags, Key::item(1, b"A"))).unwrap();
@@ -323,7 +326,7 @@ fn one_update_goes_to_many_streams() {
 
 #[test]
 fn an_update_that_is_written_in_place_is_the_one_that_is_passed_on() {
-    let mut desk = Desk::open(Settings::default());
+    let mut desk = Desk::open(ProviderSettings::default());
     let wants_key = flags::request::STREAMING | flags::request::MSG_KEY_IN_UPDATES;
     for (id, flags) in [(3, flags::request::STREAMING), (4, wants_key)] {
         desk.take(&request(Domain::MARKET_PRICE, id, flags, Key::item(1, b"A"))).unwrap();
@@ -357,7 +360,7 @@ fn an_update_that_is_written_in_place_is_the_one_that_is_passed_on() {
 
 #[test]
 fn snapshots_end_and_private_streams_say_so() {
-    let mut desk = Desk::open(Settings::default());
+    let mut desk = Desk::open(ProviderSettings::default());
     let private = flags::request::STREAMING | flags::request::PRIVATE_STREAM;
     desk.take(&request(Domain::MARKET_PRICE, 3, Flags::NONE, Key::item(1, b"S"))).unwrap();
     desk.take(&request(Domain::MARKET_PRICE, 4, private, Key::item(1, b"P"))).unwrap();
@@ -385,7 +388,7 @@ fn snapshots_end_and_private_streams_say_so() {
 
 #[test]
 fn a_peer_that_does_not_read_is_owed_so_much_and_no_more() {
-    let mut desk = Desk::new(Settings { owed_bytes: 2000, ..Settings::default() }, 500);
+    let mut desk = Desk::new(ProviderSettings { owed_bytes: 2000, ..ProviderSettings::default() }, 500);
     desk.take(&login()).unwrap();
     desk.take(&item(3, "A")).unwrap();
     // Room is left for some refusals; more of them are owed, and then it is enough.
@@ -404,7 +407,7 @@ fn a_peer_that_does_not_read_is_owed_so_much_and_no_more() {
 
 #[test]
 fn what_is_too_long_to_be_owed_is_not_lost_without_a_word() {
-    let mut desk = Desk::new(Settings { owed_bytes: 2000, ..Settings::default() }, 500);
+    let mut desk = Desk::new(ProviderSettings { owed_bytes: 2000, ..ProviderSettings::default() }, 500);
     desk.take(&login()).unwrap();
     let header = GenericHeader::new(Domain::LOGIN, 1, DataType::OPAQUE);
     let mut echo = |len: usize| {
@@ -417,19 +420,20 @@ fn what_is_too_long_to_be_owed_is_not_lost_without_a_word() {
 
 #[test]
 fn a_receipt_without_room_is_owed() {
-    let mut desk = Desk::new(Settings::default(), 500);
+    let mut desk = Desk::new(ProviderSettings::default(), 500);
     let mut receipts = 0;
-    let mut application = |provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>| match event {
-        Event::Login { request, .. } => {
-            let features = LoginFeatures { support_omm_post: Some(1), ..LoginFeatures::default() };
-            let _ = provider.accept_login(Nanos(0), out, &request, features).unwrap();
-        }
-        Event::Post { receipt, .. } => {
-            receipts += 1;
-            assert_eq!(provider.ack(out, receipt.unwrap(), None), Sent::Queued);
-        }
-        other => panic!("{other:?}"),
-    };
+    let mut application =
+        |provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>| match event {
+            ProviderEvent::Login { request, .. } => {
+                let features = LoginFeatures { support_omm_post: Some(1), ..LoginFeatures::default() };
+                let _ = provider.accept_login(Nanos(0), out, &request, features).unwrap();
+            }
+            ProviderEvent::Post { receipt, .. } => {
+                receipts += 1;
+                assert_eq!(provider.ack(out, receipt.unwrap(), None), Sent::Queued);
+            }
+            other => panic!("{other:?}"),
+        };
     desk.provider.message(Nanos(0), &login(), &mut desk.out, &mut application).unwrap();
     let post = PostHeader {
         flags: flags::post::ACK | flags::post::POST_COMPLETE,
@@ -450,7 +454,7 @@ fn a_receipt_without_room_is_owed() {
 
 #[test]
 fn what_is_owed_goes_out_in_order() {
-    let mut desk = Desk::new(Settings::default(), 500);
+    let mut desk = Desk::new(ProviderSettings::default(), 500);
     desk.take(&login()).unwrap();
     (1..=50).for_each(|id| desk.take(&item(-id, "X")).unwrap());
     let mut ids = Vec::new();
@@ -464,7 +468,8 @@ fn what_is_owed_goes_out_in_order() {
 
 #[test]
 fn a_dictionary_goes_out_as_there_is_room() {
-    let mut desk = Desk::new(Settings { dictionary_part_bytes: 400, ..Settings::default() }, 500);
+    let mut desk =
+        Desk::new(ProviderSettings { dictionary_part_bytes: 400, ..ProviderSettings::default() }, 500);
     desk.take(&login()).unwrap();
     sent(&mut desk.out);
     desk.take(&dictionary(3)).unwrap();
@@ -492,14 +497,14 @@ fn a_dictionary_goes_out_as_there_is_room() {
 
 #[test]
 fn nothing_is_answered_before_a_login_and_nobody_waits_for_one_for_ever() {
-    let mut desk = Desk::new(Settings::default(), 10_000);
+    let mut desk = Desk::new(ProviderSettings::default(), 10_000);
     desk.take(&item(3, "A")).unwrap();
     assert_eq!((sent(&mut desk.out), desk.heard()), (vec![(MessageClass::STATUS, 3, CLOSED)], vec![]));
     let due = desk.tick(1).unwrap().unwrap();
     assert_eq!(due, Nanos(30_000_000_000));
     assert_eq!(desk.tick(due.0), Err(Over::NoLogin(30_000)));
 
-    let mut desk = Desk::open(Settings { most_streams: 2, ..Settings::default() });
+    let mut desk = Desk::open(ProviderSettings { most_streams: 2, ..ProviderSettings::default() });
     (3..=5).for_each(|id| desk.take(&item(id, "A")).unwrap());
     assert_eq!(sent(&mut desk.out), [(MessageClass::STATUS, 5, CLOSED)]);
     assert_eq!(desk.tick(u64::MAX / 2), Ok(None));
@@ -515,6 +520,6 @@ fn nothing_is_answered_before_a_login_and_nobody_waits_for_one_for_ever() {
     let state = State { stream: StreamState::CLOSED, code: StateCode::NOT_ENTITLED, ..State::OPEN_OK };
     assert_eq!(desk.provider.login_status(&mut desk.out, state), Sent::Queued);
     assert_eq!(desk.tick(1), Err(Over::Refused));
-    let mut desk = Desk::open(Settings::default());
+    let mut desk = Desk::open(ProviderSettings::default());
     assert_eq!(desk.take(&close(Domain::LOGIN, 1, Flags::NONE)), Err(Over::LoggedOut));
 }

@@ -4,7 +4,7 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::standby::{BY_LOGIN, BY_SERVICE, ConnectionStatus, ServerType};
 use tapeline_omm::domain::{Directory, LoginFeatures};
-use tapeline_omm::role::provider::{Event, Provider, Settings, StreamHandle};
+use tapeline_omm::role::provider::{Provider, ProviderEvent, ProviderSettings, StreamHandle};
 use tapeline_omm::role::{Outbox, Queue, Sent};
 use tapeline_omm::rwf::{
     DataType, Domain, Flags, Header, Key, MessageView, RefreshHeader, UpdateHeader, UpdateType, flags,
@@ -31,7 +31,7 @@ impl Desk {
     /// With a consumer that is logged in and has the directory open.
     fn open(offers: Option<u64>) -> Self {
         let mut desk = Self {
-            provider: Provider::new(Settings::default(), Nanos(0)),
+            provider: Provider::new(ProviderSettings::default(), Nanos(0)),
             out: Queue::new(1 << 20),
             streams: Vec::new(),
             heard: Vec::new(),
@@ -45,29 +45,30 @@ impl Desk {
 
     fn take(&mut self, bytes: &[u8], offers: Option<u64>) {
         let Self { provider, out, streams, heard, generics } = self;
-        let mut application = |provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>| match event {
-            Event::Login { request, .. } => {
-                let features = LoginFeatures {
-                    support_standby: offers.map(|_| 1),
-                    support_standby_mode: offers,
-                    ..LoginFeatures::default()
-                };
-                let _ = provider.accept_login(Nanos(0), out, &request, features).unwrap();
-            }
-            Event::Directory { stream, .. } => {
-                let _ = provider.directory(out, stream, &Directory::new()).unwrap();
-            }
-            Event::Open { stream, .. } => {
-                streams.push(stream);
-                let _ = provider.refresh(out, stream, &image(), &mut fields).unwrap();
-            }
-            Event::Reissue { stream, .. } => {
-                let _ = provider.refresh(out, stream, &image(), &mut fields).unwrap();
-            }
-            Event::Standing { takes_over } => heard.push(takes_over),
-            Event::Generic { .. } => *generics += 1,
-            other => panic!("{other:?}"),
-        };
+        let mut application =
+            |provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>| match event {
+                ProviderEvent::Login { request, .. } => {
+                    let features = LoginFeatures {
+                        support_standby: offers.map(|_| 1),
+                        support_standby_mode: offers,
+                        ..LoginFeatures::default()
+                    };
+                    let _ = provider.accept_login(Nanos(0), out, &request, features).unwrap();
+                }
+                ProviderEvent::Directory { stream, .. } => {
+                    let _ = provider.directory(out, stream, &Directory::new()).unwrap();
+                }
+                ProviderEvent::Open { stream, .. } => {
+                    streams.push(stream);
+                    let _ = provider.refresh(out, stream, &image(), &mut fields).unwrap();
+                }
+                ProviderEvent::Reissue { stream, .. } => {
+                    let _ = provider.refresh(out, stream, &image(), &mut fields).unwrap();
+                }
+                ProviderEvent::Standing { takes_over } => heard.push(takes_over),
+                ProviderEvent::Generic { .. } => *generics += 1,
+                other => panic!("{other:?}"),
+            };
         provider.message(Nanos(0), bytes, out, &mut application).unwrap();
     }
 

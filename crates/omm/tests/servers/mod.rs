@@ -58,22 +58,22 @@ struct Items {
     is_ended: bool,
 }
 
-impl consumer::Application for Items {
-    fn event(&mut self, consumer: &mut Consumer, _: &mut dyn Outbox, event: consumer::Event<'_>) {
+impl consumer::ConsumerApplication for Items {
+    fn event(&mut self, consumer: &mut Consumer, _: &mut dyn Outbox, event: consumer::ConsumerEvent<'_>) {
         assert!(!self.is_ended, "nothing happens behind the end: {event:?}");
         match event {
-            consumer::Event::Connect { .. } => self.wants_connection = true,
-            consumer::Event::Disconnect => self.is_disconnected = true,
-            consumer::Event::Ended { .. } => self.is_ended = true,
-            consumer::Event::Message { item, is_final, .. }
-            | consumer::Event::State { item, is_final, .. } => {
+            consumer::ConsumerEvent::Connect { .. } => self.wants_connection = true,
+            consumer::ConsumerEvent::Disconnect => self.is_disconnected = true,
+            consumer::ConsumerEvent::Ended { .. } => self.is_ended = true,
+            consumer::ConsumerEvent::Message { item, is_final, .. }
+            | consumer::ConsumerEvent::State { item, is_final, .. } => {
                 assert!(self.open.contains(&item), "somebody else's item");
                 if is_final {
                     self.open.remove(&item);
                     assert!(!consumer.close(item), "what is over is nobody's");
                 }
             }
-            consumer::Event::Ack { item: Some(item), .. } => assert!(self.open.contains(&item)),
+            consumer::ConsumerEvent::Ack { item: Some(item), .. } => assert!(self.open.contains(&item)),
             _ => {}
         }
     }
@@ -133,14 +133,14 @@ fn act(consumer: &mut Consumer, items: &mut Items, number: u8, out: &mut Queue) 
 /// A consumer of any provider.
 pub(crate) fn consumer(input: &[u8]) {
     let Some((script, bytes)) = input.split_at_checked(8) else { return };
-    let settings = consumer::Settings {
+    let settings = consumer::ConsumerSettings {
         most_items: MOST,
         most_posts: 3,
         downloads_dictionary: script[0] & 1 != 0,
         request_timeout: Duration::from_millis(50),
         login_timeout: Duration::from_millis(300),
         most_in_batch: 2,
-        ..consumer::Settings::default()
+        ..consumer::ConsumerSettings::default()
     };
     let mut login = LoginRequest::new(b"user");
     login.attributes.round_trip_latency = (script[0] & 2 != 0).then_some(2);
@@ -184,11 +184,11 @@ pub(crate) fn ni_provider(input: &[u8]) {
     let info =
         Info { name: Some("FEED".into()), capabilities: Some(vec![Domain::MARKET_PRICE]), ..Info::default() };
     let services = [ServiceEntry::new(1, info, ServiceState::UP)];
-    let settings = ni_provider::Settings {
+    let settings = ni_provider::NiProviderSettings {
         most_items: MOST,
         downloads_dictionary: script[0] & 1 != 0,
         login_timeout: Duration::from_millis(300),
-        ..ni_provider::Settings::default()
+        ..ni_provider::NiProviderSettings::default()
     };
     let mut provider = NiProvider::new(settings, &LoginRequest::new(b"user"), &services).unwrap();
     let items: Vec<_> =
@@ -205,12 +205,12 @@ pub(crate) fn ni_provider(input: &[u8]) {
     for message in messages(bytes) {
         let number = does.next().unwrap();
         let mut application =
-            |provider: &mut NiProvider, out: &mut dyn Outbox, event: ni_provider::Event<'_>| {
+            |provider: &mut NiProvider, out: &mut dyn Outbox, event: ni_provider::NiProviderEvent<'_>| {
                 assert!(!is_ended, "nothing happens behind the end: {event:?}");
                 match event {
-                    ni_provider::Event::Connect { .. } => wants_connection = true,
-                    ni_provider::Event::Ended { .. } => is_ended = true,
-                    ni_provider::Event::ImageWanted { item, .. } if number & 2 == 0 => {
+                    ni_provider::NiProviderEvent::Connect { .. } => wants_connection = true,
+                    ni_provider::NiProviderEvent::Ended { .. } => is_ended = true,
+                    ni_provider::NiProviderEvent::ImageWanted { item, .. } if number & 2 == 0 => {
                         published += usize::from(
                             provider.publish(out, item, &Publish::Refresh(image), &[]).unwrap().is_queued(),
                         );

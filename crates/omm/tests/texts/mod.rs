@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use tapeline_omm::Dictionary;
-use tapeline_omm::json::{Converter, Kind, Pack, Packed, WriteError};
+use tapeline_omm::json::{Converter, MessageKind, Pack, Packed, WriteError};
 use tapeline_omm::rwf::MessageView;
 
 /// A field of every type, and a few of a price.
@@ -52,7 +52,7 @@ pub(crate) fn text(bytes: &[u8]) {
         let _ = (incoming.id(), incoming.error_text());
         let most = incoming.text().len() * 5 + 128;
         match (incoming.kind(), converter.read(&incoming, &mut room)) {
-            (Kind::Message, Ok(rwf)) => {
+            (MessageKind::Message, Ok(rwf)) => {
                 assert!(rwf.len() <= most);
                 again(&converter, &MessageView::parse(rwf).unwrap());
             }
@@ -67,7 +67,7 @@ pub(crate) fn text(bytes: &[u8]) {
                 let mut answer = Packed::parse(&answer).unwrap();
                 assert_eq!(
                     answer.next().map(|error| (error.kind(), error.id())),
-                    Some((Kind::Error, fault.id))
+                    Some((MessageKind::Error, fault.id))
                 );
             }
         }

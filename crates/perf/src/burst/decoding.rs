@@ -3,12 +3,12 @@
 
 use std::thread;
 
-use tapeline_feed::book::{Books, Settings};
+use tapeline_feed::book::{BookSettings, Books};
 use tapeline_feed::itch;
-use tapeline_feed::moldudp64::{Packet, parse};
+use tapeline_feed::moldudp64::{MoldPacket, parse};
 use tapeline_measure::{Clock, Nanos, Recorder};
-use tapeline_wire::pool::{Outlet, Poll, SLOT_BYTES};
-use tapeline_wire::udp::{Batch, Receiver};
+use tapeline_wire::pool::{Outlet, QueuePoll, SLOT_BYTES};
+use tapeline_wire::udp::{Batch, UdpReceiver};
 
 use super::plan::{BurstPlan, Decode, Told};
 use super::stream::{Stream, Timetable};
@@ -25,7 +25,7 @@ const LAST_WORDS_NS: u64 = 200_000_000;
 
 /// The decoder's progress at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Note {
+pub(super) struct DecodingProgress {
     pub(super) at: Nanos,
     /// Number of datagrams, up to the newest decoded one.
     pub(super) progress: u64,
@@ -42,7 +42,7 @@ pub(super) struct Live {
 #[derive(Debug)]
 pub(super) struct Decoded {
     pub(super) account: Account,
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<DecodingProgress>,
     /// Latency from due to decoded of the live datagrams before the hold.
     pub(super) before: Recorder,
     /// The live datagrams after the hold.
@@ -68,7 +68,7 @@ impl Account {
     pub(super) fn new(decode: Decode) -> Self {
         Self {
             decode,
-            books: Books::new(Settings::default()),
+            books: Books::new(BookSettings::default()),
             next: 1,
             messages: 0,
             repeated: 0,
@@ -85,7 +85,7 @@ impl Account {
                 None => return self.unreadable(),
             },
             Decode::Full => {
-                let Ok(Packet::Data(data)) = parse(bytes) else { return self.unreadable() };
+                let Ok(MoldPacket::Data(data)) = parse(bytes) else { return self.unreadable() };
                 for (_, message) in data.messages() {
                     match itch::decode(message) {
                         Ok(message) => _ = self.books.apply(&message),
@@ -139,43 +139,43 @@ const MOST: usize = 64;
 /// The source of the decoder's datagrams.
 pub(super) trait Source {
     /// Passes on the datagrams that have arrived, up to [`MOST`].
-    fn take(&mut self, each: impl FnMut(&[u8])) -> Result<Poll<()>, tapeline_wire::Error>;
+    fn take(&mut self, each: impl FnMut(&[u8])) -> Result<QueuePoll<()>, tapeline_wire::Error>;
 }
 
 impl Source for Outlet {
     #[inline]
-    fn take(&mut self, mut each: impl FnMut(&[u8])) -> Result<Poll<()>, tapeline_wire::Error> {
+    fn take(&mut self, mut each: impl FnMut(&[u8])) -> Result<QueuePoll<()>, tapeline_wire::Error> {
         Ok(match self.take_up_to(MOST) {
-            Poll::Ready(datagrams) => {
+            QueuePoll::Ready(datagrams) => {
                 datagrams.iter().for_each(|datagram| each(datagram.bytes()));
-                Poll::Ready(())
+                QueuePoll::Ready(())
             }
-            Poll::Empty => Poll::Empty,
-            Poll::Ended => Poll::Ended,
+            QueuePoll::Empty => QueuePoll::Empty,
+            QueuePoll::Ended => QueuePoll::Ended,
         })
     }
 }
 
 /// A socket that the decoder reads itself.
 pub(super) struct Socket {
-    pub(super) receiver: Receiver,
+    pub(super) receiver: UdpReceiver,
     batch: Batch,
 }
 
 impl Socket {
-    pub(super) fn new(receiver: Receiver) -> Self {
+    pub(super) fn new(receiver: UdpReceiver) -> Self {
         Self { receiver, batch: Batch::new(MOST, SLOT_BYTES) }
     }
 }
 
 impl Source for Socket {
     #[inline]
-    fn take(&mut self, mut each: impl FnMut(&[u8])) -> Result<Poll<()>, tapeline_wire::Error> {
+    fn take(&mut self, mut each: impl FnMut(&[u8])) -> Result<QueuePoll<()>, tapeline_wire::Error> {
         if self.receiver.receive(&mut self.batch)? == 0 {
-            return Ok(Poll::Empty);
+            return Ok(QueuePoll::Empty);
         }
         self.batch.iter().for_each(|datagram| each(datagram.bytes));
-        Ok(Poll::Ready(()))
+        Ok(QueuePoll::Ready(()))
     }
 }
 
@@ -192,7 +192,7 @@ pub(super) fn decode(
     let mut account = Account::new(plan.decode);
     // Allocated and touched before the measurement. Filled with ones, because zeroed memory is not touched until
     // its first use.
-    let mut notes = vec![Note { at: Nanos(1), progress: 1 }; NOTES];
+    let mut notes = vec![DecodingProgress { at: Nanos(1), progress: 1 }; NOTES];
     let mut behind = vec![Live { due: Nanos(1), latency_ns: 1 }; KEPT];
     notes.clear();
     behind.clear();
@@ -213,7 +213,7 @@ pub(super) fn decode(
             told.end();
         }
         let now = match taken? {
-            Poll::Ready(()) => {
+            QueuePoll::Ready(()) => {
                 let now = clock.now();
                 for &number in &live[..count] {
                     let due = timetable.due(number);
@@ -229,7 +229,7 @@ pub(super) fn decode(
                 last = now;
                 now
             }
-            Poll::Empty => {
+            QueuePoll::Empty => {
                 thread::yield_now();
                 let now = clock.now();
                 if let Some(total) = told.total()
@@ -242,13 +242,13 @@ pub(super) fn decode(
                 }
                 now
             }
-            Poll::Ended => break,
+            QueuePoll::Ended => break,
         };
         let progress = stream.datagram_of(account.next());
         told.set_progress(progress);
         if now.0 >= noted.0 + NOTE_NS && notes.len() < NOTES {
             noted = now;
-            notes.push(Note { at: now, progress });
+            notes.push(DecodingProgress { at: now, progress });
         }
     }
     told.end();

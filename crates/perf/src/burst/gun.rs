@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tapeline_wire::udp::{MAX_SEGMENTS, Sender};
+use tapeline_wire::udp::{MAX_SEGMENTS, UdpSender};
 
 /// Byte limit of one send.
 const MOST_BYTES: usize = 65_507;
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// A socket and its fastest way to send.
 #[derive(Debug)]
 pub(super) struct Gun {
-    sender: Sender,
+    sender: UdpSender,
     segmented: bool,
     /// Number of times that the socket was full.
     pub(super) blocked: u64,
@@ -20,7 +20,7 @@ pub(super) struct Gun {
 
 impl Gun {
     /// `segmented`: let the kernel split one send into datagrams (`UDP_SEGMENT`), if it can.
-    pub(super) fn new(sender: Sender, segmented: bool) -> Self {
+    pub(super) fn new(sender: UdpSender, segmented: bool) -> Self {
         Self { sender, segmented, blocked: 0 }
     }
 

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
 use tapeline_measure::pin;
-use tapeline_wire::pool::{Kind, Policy};
+use tapeline_wire::pool::{Policy, PoolKind};
 
 use super::stream::Stream;
 
@@ -63,12 +63,12 @@ impl Pool {
     }
 
     /// The corresponding pool of the wire crate, if it is a pool.
-    pub(super) fn kind(self) -> Option<Kind> {
+    pub(super) fn kind(self) -> Option<PoolKind> {
         match self {
-            Self::Spsc => Some(Kind::Spsc),
-            Self::Malloc => Some(Kind::Heap),
-            Self::ListLock => Some(Kind::List),
-            Self::ListCount => Some(Kind::CountedList),
+            Self::Spsc => Some(PoolKind::Spsc),
+            Self::Malloc => Some(PoolKind::Heap),
+            Self::ListLock => Some(PoolKind::List),
+            Self::ListCount => Some(PoolKind::CountedList),
             Self::Inline => None,
         }
     }

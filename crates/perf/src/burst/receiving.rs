@@ -3,8 +3,8 @@
 use std::thread;
 
 use tapeline_measure::{Clock, Nanos};
-use tapeline_wire::pool::{Counters, Intake, Pages};
-use tapeline_wire::udp::Receiver;
+use tapeline_wire::pool::{Intake, Pages, PoolCounters};
+use tapeline_wire::udp::UdpReceiver;
 
 use super::plan::{At, BurstPlan, Told};
 
@@ -13,7 +13,7 @@ use super::plan::{At, BurstPlan, Told};
 pub(super) struct Taken {
     /// Time of the release, and the number of withheld datagrams.
     pub(super) released: Option<(Nanos, u64)>,
-    pub(super) counters: Counters,
+    pub(super) counters: PoolCounters,
     pub(super) pages: Pages,
     pub(super) kernel_drops: u64,
     pub(super) receive_buffer: usize,
@@ -21,10 +21,10 @@ pub(super) struct Taken {
 
 impl Taken {
     /// The results without a receiving thread and without a pool: the decoder receives.
-    pub(super) fn inline(receiver: &mut Receiver) -> Self {
+    pub(super) fn inline(receiver: &mut UdpReceiver) -> Self {
         Self {
             released: None,
-            counters: Counters::default(),
+            counters: PoolCounters::default(),
             pages: Pages::Ordinary,
             kernel_drops: receiver.ask_kernel_drops(),
             receive_buffer: receiver.receive_buffer().got,
@@ -35,7 +35,7 @@ impl Taken {
 /// Receives until the round has ended.
 pub(super) fn receive(
     plan: &BurstPlan,
-    mut receiver: Receiver,
+    mut receiver: UdpReceiver,
     mut intake: Intake,
     clock: &Clock,
     told: &Told,

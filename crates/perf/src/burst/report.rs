@@ -23,13 +23,13 @@ const LATE_NS: u64 = 2_000_000;
 
 /// A figure over several rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Spread {
+pub(super) struct RoundSpread {
     pub(super) median: u64,
     pub(super) least: u64,
     pub(super) most: u64,
 }
 
-impl Spread {
+impl RoundSpread {
     /// The spread of values in any order; `None` without values.
     pub(super) fn of(values: impl IntoIterator<Item = u64>) -> Option<Self> {
         let mut values: Vec<u64> = values.into_iter().collect();
@@ -55,7 +55,7 @@ impl Spread {
 pub(super) struct BurstSummary {
     pub(super) pool: Pool,
     /// The drain, over the rounds that drained.
-    pub(super) drain_ns: Option<Spread>,
+    pub(super) drain_ns: Option<RoundSpread>,
     /// Number of rounds that did not drain before the give-up time.
     pub(super) not_drained: usize,
     pub(super) peak_backlog: u64,
@@ -89,7 +89,7 @@ impl BurstSummary {
         };
         Self {
             pool,
-            drain_ns: Spread::of(rounds.iter().filter_map(|round| round.drain_ns)),
+            drain_ns: RoundSpread::of(rounds.iter().filter_map(|round| round.drain_ns)),
             not_drained: rounds.iter().filter(|round| round.drain_ns.is_none()).count(),
             peak_backlog: most(|round| round.peak_backlog),
             steady_backlog: most(|round| round.steady_backlog),
@@ -132,7 +132,7 @@ pub(super) struct BurstReport {
     pools: Vec<BurstSummary>,
     floor: Floor,
     /// Bare sending and receiving of the withheld datagrams, measured between the rounds.
-    bare_ns: Option<Spread>,
+    bare_ns: Option<RoundSpread>,
     /// The jitter floor of the cores at the 99th percentile, measured before the rounds.
     jitter_floor_p99_ns: u64,
     environment: Environment,
@@ -163,7 +163,7 @@ impl BurstReport {
             outcomes = others;
             pools.push(BurstSummary::of(pool, of_pool));
         }
-        let bare_ns = Spread::of(measured.bare);
+        let bare_ns = RoundSpread::of(measured.bare);
         let bare = bare_ns.filter(|_| plan.at == At::Sender).map(|bare| bare.median);
         let first = pools.first().and_then(|pool| pool.drain_ns).map(|drain| drain.median);
         for pool in &mut pools {
@@ -586,10 +586,10 @@ mod tests {
 
     #[test]
     fn a_spread_is_of_the_values_in_order() {
-        assert_eq!(Spread::of([]), None);
-        assert_eq!(Spread::of([5]), Some(Spread { median: 5, least: 5, most: 5 }));
-        assert_eq!(Spread::of([9, 1, 5]), Some(Spread { median: 5, least: 1, most: 9 }));
-        assert_eq!(Spread::of([9, 1, 5, 7]), Some(Spread { median: 6, least: 1, most: 9 }));
+        assert_eq!(RoundSpread::of([]), None);
+        assert_eq!(RoundSpread::of([5]), Some(RoundSpread { median: 5, least: 5, most: 5 }));
+        assert_eq!(RoundSpread::of([9, 1, 5]), Some(RoundSpread { median: 5, least: 1, most: 9 }));
+        assert_eq!(RoundSpread::of([9, 1, 5, 7]), Some(RoundSpread { median: 6, least: 1, most: 9 }));
     }
 
     #[test]

@@ -7,10 +7,10 @@ use serde::Serialize;
 use tapeline_console::failure::of_socket;
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Percentiles, Recorder};
-use tapeline_wire::pool::{self, Pages, Settings};
-use tapeline_wire::udp::{ReceiveOptions, Receiver, SendOptions, Sender};
+use tapeline_wire::pool::{self, Pages, PoolSettings};
+use tapeline_wire::udp::{ReceiveOptions, SendOptions, UdpReceiver, UdpSender};
 
-use super::decoding::{Decoded, Note, Socket, decode};
+use super::decoding::{Decoded, DecodingProgress, Socket, decode};
 use super::feeder::{Fed, feed};
 use super::gun::Gun;
 use super::plan::{BurstPlan, Pool, Told};
@@ -91,11 +91,11 @@ pub(super) struct Recorders {
 }
 
 /// Opens a receiving socket and a socket that sends to it.
-pub(super) fn sockets(plan: &BurstPlan) -> anyhow::Result<(Receiver, Gun)> {
+pub(super) fn sockets(plan: &BurstPlan) -> anyhow::Result<(UdpReceiver, Gun)> {
     let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let options = ReceiveOptions { receive_buffer: plan.receive_buffer, ..ReceiveOptions::new(local) };
-    let receiver = Receiver::open(&options).map_err(of_socket)?;
-    let sender = Sender::open(&SendOptions::new(receiver.local_address())).map_err(of_socket)?;
+    let receiver = UdpReceiver::open(&options).map_err(of_socket)?;
+    let sender = UdpSender::open(&SendOptions::new(receiver.local_address())).map_err(of_socket)?;
     Ok((receiver, Gun::new(sender, plan.segmented)))
 }
 
@@ -198,7 +198,7 @@ impl BurstOutcome {
 fn take(
     plan: &BurstPlan,
     pool: Pool,
-    receiver: Receiver,
+    receiver: UdpReceiver,
     timetable: &Timetable,
     clock: &Clock,
     told: &Told,
@@ -213,12 +213,12 @@ fn take(
             }))
         });
     };
-    let settings = Settings {
+    let settings = PoolSettings {
         kind,
         slots: plan.slots,
         policy: plan.policy.policy(),
         huge_pages: plan.huge_pages,
-        ..Settings::default()
+        ..PoolSettings::default()
     };
     let (intake, mut outlet) = pool::open(&settings).map_err(of_socket)?;
     thread::scope(|scope| {
@@ -244,13 +244,13 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 
 /// The decoder's notes compared with the timetable.
 struct Looks<'a> {
-    notes: &'a [Note],
+    notes: &'a [DecodingProgress],
     timetable: &'a Timetable,
 }
 
 impl Looks<'_> {
     /// Number of datagrams that are due but not decoded.
-    fn backlog(&self, note: &Note) -> u64 {
+    fn backlog(&self, note: &DecodingProgress) -> u64 {
         self.timetable.due_by(note.at).saturating_sub(note.progress)
     }
 
@@ -283,7 +283,7 @@ impl Looks<'_> {
             Some(drain_ns) => released + (drain_ns as f64 * (1.0 + TAIL)) as u64,
             None => Nanos(u64::MAX),
         };
-        let wanted: Vec<&Note> =
+        let wanted: Vec<&DecodingProgress> =
             self.notes.iter().filter(|note| (released..=end).contains(&note.at)).collect();
         let each = wanted.len().div_ceil(POINTS).max(1);
         let points = wanted.chunks(each).filter_map(|notes| {
@@ -304,8 +304,8 @@ mod tests {
     fn the_drain_ends_when_the_backlog_is_back_at_its_steady_level() {
         // A datagram each microsecond; the decoder is 2 behind, then stops at 100 until the release at 200 µs.
         let timetable = Timetable::new(1_000_000, 1, Nanos(0));
-        let note = |us: u64, progress| Note { at: Nanos(us * 1_000), progress };
-        let mut notes: Vec<Note> = (10..100).map(|us| note(us, us - 1)).collect();
+        let note = |us: u64, progress| DecodingProgress { at: Nanos(us * 1_000), progress };
+        let mut notes: Vec<DecodingProgress> = (10..100).map(|us| note(us, us - 1)).collect();
         notes.extend([note(150, 100), note(205, 150), note(210, 190), note(220, 219), note(230, 229)]);
         let looks = Looks { notes: &notes, timetable: &timetable };
         let steady = looks.steady(Nanos(10_000), Nanos(100_000));

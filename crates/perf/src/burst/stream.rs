@@ -1,7 +1,7 @@
 //! The feed of a burst: ITCH messages in datagrams of equal length, and the due time of each.
 
-use tapeline_feed::itch::encode::{AddOrder, LONGEST, OrderReplace, Prefix, text};
-use tapeline_feed::moldudp64::{HEADER_BYTES, PacketBuilder, Session};
+use tapeline_feed::itch::encode::{AddOrder, LONGEST, OrderReplace, PrefixFields, text};
+use tapeline_feed::moldudp64::{HEADER_BYTES, MoldSession, PacketBuilder};
 use tapeline_measure::{Nanos, Pacer};
 
 /// Approximate number of orders that rest on the books after the opening.
@@ -93,7 +93,7 @@ impl Stream {
     fn message(&self, k: u64, event_ns: u64, out: &mut [u8]) -> Option<usize> {
         let stock = k % STOCKS;
         let buys = (k / STOCKS).is_multiple_of(2);
-        let prefix = Prefix { locate: stock as u16 + 1, tracking: 0, ts_ns: event_ns };
+        let prefix = PrefixFields { locate: stock as u16 + 1, tracking: 0, ts_ns: event_ns };
         // Spreads consecutive orders over all steps (Knuth's multiplicative hash).
         let steps = (k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % DEPTH;
         let away = steps as u32 * CENT;
@@ -111,8 +111,8 @@ impl Stream {
     }
 }
 
-fn session() -> Session {
-    Session::new("BURST")
+fn session() -> MoldSession {
+    MoldSession::new("BURST")
 }
 
 /// The due times of datagrams at a steady rate of messages. All messages of a datagram are due at once.
@@ -147,9 +147,9 @@ impl Timetable {
 
 #[cfg(test)]
 mod tests {
-    use tapeline_feed::book::{Books, Settings};
+    use tapeline_feed::book::{BookSettings, Books};
     use tapeline_feed::itch;
-    use tapeline_feed::moldudp64::{Packet, parse};
+    use tapeline_feed::moldudp64::{MoldPacket, parse};
 
     use super::*;
 
@@ -157,7 +157,7 @@ mod tests {
     fn datagrams_have_one_length_and_keep_the_books_as_they_are() {
         for messages in [1, 7, MOST_MESSAGES] {
             let stream = Stream::new(messages);
-            let mut books = Books::new(Settings::default());
+            let mut books = Books::new(BookSettings::default());
             let mut sequence = 1;
             for number in 0..stream.opening() * 3 {
                 let mut bytes = Vec::new();
@@ -167,7 +167,7 @@ mod tests {
                 if number >= stream.opening() {
                     assert_eq!(length, stream.datagram_bytes());
                 }
-                let Ok(Packet::Data(data)) = parse(&bytes) else { panic!("it holds messages") };
+                let Ok(MoldPacket::Data(data)) = parse(&bytes) else { panic!("it holds messages") };
                 assert_eq!((data.sequence(), u64::from(data.count())), (sequence, messages));
                 for (found, message) in data.messages() {
                     assert_eq!(stream.datagram_of(found), number);

@@ -1,7 +1,7 @@
 //! The simulated exchange with its schedule: returns the messages that are due.
 
 use tapeline_feed::itch::encode::LONGEST;
-use tapeline_feed::moldudp64::{HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Session};
+use tapeline_feed::moldudp64::{HEADER_BYTES, MAX_MESSAGES, MoldSession, PacketBuilder};
 use tapeline_feed::simulate::{CLOSING_MESSAGES, Exchange, Schedule};
 
 use super::lines::Staged;
@@ -22,7 +22,7 @@ pub(super) struct Generator {
     schedule: Schedule,
     total: u64,
     done: u64,
-    session: Session,
+    session: MoldSession,
     datagram_bytes: usize,
     /// Maximum number of messages in a datagram.
     most: u64,
@@ -35,7 +35,7 @@ impl Generator {
         exchange: Exchange,
         schedule: Schedule,
         total: u64,
-        session: Session,
+        session: MoldSession,
         datagram_bytes: usize,
         pack: Pack,
     ) -> Self {
@@ -54,7 +54,7 @@ impl Generator {
         &self.schedule
     }
 
-    pub(super) fn session(&self) -> Session {
+    pub(super) fn session(&self) -> MoldSession {
         self.session
     }
 
@@ -123,14 +123,14 @@ impl Generator {
 
 #[cfg(test)]
 mod tests {
-    use tapeline_feed::moldudp64::{Packet, parse};
-    use tapeline_feed::simulate::Settings;
+    use tapeline_feed::moldudp64::{MoldPacket, parse};
+    use tapeline_feed::simulate::SimulatedDay;
 
     use super::*;
 
     fn generator(rate_hz: u64, total: u64, pack: Pack) -> Generator {
-        let exchange = Exchange::new(Settings { symbols: 2, ..Settings::default() });
-        Generator::new(exchange, Schedule::new(rate_hz, None), total, Session::new("TEST"), 1_400, pack)
+        let exchange = Exchange::new(SimulatedDay { symbols: 2, ..SimulatedDay::default() });
+        Generator::new(exchange, Schedule::new(rate_hz, None), total, MoldSession::new("TEST"), 1_400, pack)
     }
 
     /// Sequence and message count of each datagram.
@@ -143,7 +143,7 @@ mod tests {
             generator.datagram(&mut staged, due_ns);
             for datagram in staged.iter() {
                 assert!(datagram.len() <= 1_400);
-                let Ok(Packet::Data(data)) = parse(datagram) else { panic!("no data") };
+                let Ok(MoldPacket::Data(data)) = parse(datagram) else { panic!("no data") };
                 assert_eq!(data.sequence(), next);
                 next = data.end();
                 found.push((due_ns, data.count()));

@@ -7,7 +7,7 @@ use clap::Args;
 use tapeline_console::failure::of_socket;
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Pacer, Waiting};
-use tapeline_wire::udp::{SendOptions, Sender};
+use tapeline_wire::udp::{SendOptions, UdpSender};
 
 use super::faults::{FaultArgs, Faults};
 
@@ -103,7 +103,7 @@ pub(super) struct Carried {
 /// The open lines.
 #[derive(Debug)]
 pub struct Lines {
-    senders: Vec<Sender>,
+    senders: Vec<UdpSender>,
     carried: Carried,
     faults: Option<Faults>,
     /// A batch on one line after its faults.
@@ -119,10 +119,10 @@ impl Lines {
                 ttl: route.ttl,
                 ..SendOptions::new(destination)
             };
-            Sender::open(&options)
+            UdpSender::open(&options)
         };
         let senders = [Some(to), route.also].into_iter().flatten().map(open).collect::<Result<_, _>>();
-        let senders: Vec<Sender> = senders.map_err(of_socket)?;
+        let senders: Vec<UdpSender> = senders.map_err(of_socket)?;
         let faults = Faults::of(&route.faults, senders.len())?;
         Ok(Self { senders, carried: Carried::default(), faults, left: Staged::new(0) })
     }
@@ -218,13 +218,13 @@ impl Lines {
 
     /// Advice on the socket settings, if any.
     pub fn advice(&self) -> Option<String> {
-        self.senders.iter().find_map(Sender::advice)
+        self.senders.iter().find_map(UdpSender::advice)
     }
 }
 
 /// Sends a batch on one line and waits while the socket is full; returns `false` if the user stopped it.
 fn send_on(
-    sender: &mut Sender,
+    sender: &mut UdpSender,
     batch: &Staged,
     carried: &mut Carried,
     clock: &Clock,

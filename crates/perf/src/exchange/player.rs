@@ -6,7 +6,7 @@ use serde::Serialize;
 use tapeline_console::output::Progress;
 use tapeline_console::stop::Stop;
 use tapeline_feed::capture::LARGEST_PACKET;
-use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
+use tapeline_feed::moldudp64::{MoldSession, end_of_session, heartbeat};
 use tapeline_feed::simulate::Schedule;
 use tapeline_measure::{Clock, Nanos, Pacer, Waiting};
 
@@ -72,7 +72,7 @@ pub struct Player {
     progress: Progress,
     pace: PlayPace,
     /// The session of datagrams packed here.
-    pub session: Session,
+    pub session: MoldSession,
     staged: Staged,
     clock: Clock,
     start: Nanos,
@@ -94,7 +94,7 @@ pub struct Player {
 
 impl Player {
     /// A player for these lines.
-    pub fn new(lines: Lines, stop: Stop, pace: PlayPace, session: Session) -> Self {
+    pub fn new(lines: Lines, stop: Stop, pace: PlayPace, session: MoldSession) -> Self {
         let clock = Clock::calibrate();
         let start = clock.now();
         Self {

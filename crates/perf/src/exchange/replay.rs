@@ -14,7 +14,7 @@ use tapeline_console::output::{self, Format};
 use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
 use tapeline_feed::capture::{self, Capture, Packer, Packing, Recording};
-use tapeline_feed::moldudp64::Session;
+use tapeline_feed::moldudp64::MoldSession;
 use tapeline_feed::simulate::Schedule;
 use tapeline_measure::figures;
 
@@ -112,7 +112,7 @@ impl Replay {
             (None, Speed::Factor(factor)) => PlayPace::Original(factor),
             (None, Speed::Max) => PlayPace::Max,
         };
-        let session = Session::new(self.session.as_deref().unwrap_or("TAPELINE"));
+        let session = MoldSession::new(self.session.as_deref().unwrap_or("TAPELINE"));
         let mut player = Player::new(lines, stop, pace, session);
         if self.format == Format::Table {
             anstream::eprintln!(

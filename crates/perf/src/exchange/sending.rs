@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tapeline_console::output::Progress;
 use tapeline_console::stop::Stop;
-use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
+use tapeline_feed::moldudp64::{MoldSession, end_of_session, heartbeat};
 use tapeline_measure::{Clock, Lateness, Nanos, Pacer, Recorder, Waiting};
 
 use super::generator::Generator;
@@ -124,7 +124,7 @@ impl DaySender {
 
     /// Waits until `due`, with a heartbeat for every second of silence, and returns the time; `None` if the user
     /// stopped it.
-    fn wait(&mut self, due: Nanos, session: Option<Session>) -> anyhow::Result<Option<Nanos>> {
+    fn wait(&mut self, due: Nanos, session: Option<MoldSession>) -> anyhow::Result<Option<Nanos>> {
         let mut now = self.clock.now();
         while now < due {
             let until = due.min(now + LOOK_NS).min(self.lines.next_release().unwrap_or(due));
@@ -164,7 +164,7 @@ impl DaySender {
 
     /// Sends the end of the session three times, then every second for `linger`; returns `false` if the user stopped
     /// it.
-    pub(super) fn end(&mut self, session: Session, linger: Duration) -> anyhow::Result<bool> {
+    pub(super) fn end(&mut self, session: MoldSession, linger: Duration) -> anyhow::Result<bool> {
         let packet = end_of_session(session, self.sent + 1);
         for _ in 0..ENDS {
             if !self.lines.send_one(&packet, &self.clock, &self.stop)? {

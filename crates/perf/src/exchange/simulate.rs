@@ -23,8 +23,8 @@ use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
 use tapeline_feed::capture::PcapWriter;
 use tapeline_feed::itch::encode::LONGEST;
-use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, Session, end_of_session};
-use tapeline_feed::simulate::{Burst, CLOSING_MESSAGES, Exchange, FASTEST_HZ, Schedule, Settings};
+use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, end_of_session};
+use tapeline_feed::simulate::{Burst, CLOSING_MESSAGES, Exchange, FASTEST_HZ, Schedule, SimulatedDay};
 use tapeline_measure::{Clock, Evidence, Nanos, Percentiles, Rank, Verdict, Waiting, figures, judge, pin};
 
 use super::faults::{self, Done, Faults};
@@ -197,8 +197,8 @@ impl Simulate {
     fn generator(&self) -> Generator {
         let all = self.live_orders.unwrap_or(u64::from(self.symbols) * 800);
         let live_orders = u32::try_from(all).unwrap_or(u32::MAX);
-        let exchange = Exchange::new(Settings { seed: self.seed, symbols: self.symbols, live_orders });
-        let session = Session::new(&self.session);
+        let exchange = Exchange::new(SimulatedDay { seed: self.seed, symbols: self.symbols, live_orders });
+        let session = MoldSession::new(&self.session);
         let datagram_bytes = usize::from(self.datagram_bytes);
         Generator::new(exchange, self.schedule(), self.total(), session, datagram_bytes, self.pack)
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread::{self, JoinHandle};
 
-use tapeline_wire::rssl::{Reactor, Settings};
+use tapeline_wire::rssl::{ConnectionSettings, Reactor};
 
 use super::link::{Handle, Link, Links, Word};
 use super::tally::Terms;
@@ -29,7 +29,8 @@ impl Pair {
     pub(super) fn new() -> Self {
         let mut reactor = Reactor::new(1).unwrap();
         // Capacity for a stall of the other thread: posts to send back are queued.
-        let settings = Settings { guaranteed_output_buffers: 5_000, ..Settings::default() };
+        let settings =
+            ConnectionSettings { guaranteed_output_buffers: 5_000, ..ConnectionSettings::default() };
         let address = reactor.listen((Ipv4Addr::LOCALHOST, 0).into(), &Arc::new(settings)).unwrap();
         let Links { threads, handles, is_over, said } = Links::new(2, Terms::default());
         Self {

@@ -21,10 +21,10 @@ use tapeline_measure::{
 
 use super::link::{Handle, Link, Links, Word};
 use super::options::{ResultArgs, ThreadArgs};
-use super::output::{Cost, Interval, Moment, Output, Resources, Sample, Second};
+use super::output::{Cost, Interval, IntervalEnd, Output, Resources, Sample, Second};
 use super::stamp::Unit;
 use super::sums::Sums;
-use super::tally::{Counts, Milestone, Phase, Tally, Terms};
+use super::tally::{Counts, Milestone, RunPhase, Tally, Terms};
 use super::verdict::{self, Failure};
 use crate::jitter;
 
@@ -66,7 +66,7 @@ pub(super) enum Limit {
 
 /// A run's settings for the main thread.
 #[derive(Debug)]
-pub(super) struct Run<'a> {
+pub(super) struct RunSettings<'a> {
     pub(super) tool: Tool,
     /// The summary's TEST INPUTS: names and values in the guide's order.
     pub(super) inputs: Vec<(&'static str, String)>,
@@ -123,7 +123,7 @@ const SECONDS: usize = 100_000;
 /// A file cannot be written, a thread failed or panicked, a connection was lost, or the steady state was not reached.
 /// All but the first are returned after the summary is written.
 pub(super) fn run(
-    run: &Run<'_>,
+    run: &RunSettings<'_>,
     work: impl Fn(usize, Link) + Clone + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
@@ -148,7 +148,7 @@ pub(super) fn run(
 
 /// As [`run`], on any console, until `stops` returns true.
 fn collect<'a>(
-    run: &'a Run<'a>,
+    run: &'a RunSettings<'a>,
     clock: &Clock,
     noise: Vec<Jitter>,
     stops: &dyn Fn() -> bool,
@@ -243,7 +243,7 @@ struct Ask {
 
 /// The state of a run.
 struct Collector<'a> {
-    run: &'a Run<'a>,
+    run: &'a RunSettings<'a>,
     terms: Terms,
     output: Output<'a>,
     handles: Vec<Handle>,
@@ -256,7 +256,7 @@ struct Collector<'a> {
     /// The current second of the run, from 1.
     second: u64,
     /// Ended intervals that are not written yet.
-    moments: VecDeque<Moment>,
+    moments: VecDeque<IntervalEnd>,
     resources: Resources,
     /// Usage at the beginning, at the last second and at the last interval; time and usage at the last image.
     first: Usage,
@@ -270,7 +270,7 @@ struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     fn new(
-        run: &'a Run<'a>,
+        run: &'a RunSettings<'a>,
         terms: Terms,
         handles: Vec<Handle>,
         is_over: Arc<AtomicBool>,
@@ -422,7 +422,8 @@ impl<'a> Collector<'a> {
             self.by_interval = usage;
             self.resources.add(sample);
             let utc = utc_now();
-            let moment = Moment { utc, second, seconds: interval, sample, verdict: self.verdict_so_far() };
+            let moment =
+                IntervalEnd { utc, second, seconds: interval, sample, verdict: self.verdict_so_far() };
             self.moments.push_back(moment);
         }
         for number in 0..self.threads.len() {
@@ -488,7 +489,7 @@ impl<'a> Collector<'a> {
         let at = self.began.elapsed().as_secs_f64();
         self.output.latencies(number, &tally)?;
         let thread = &mut self.threads[number];
-        let steady = tally.phase == Phase::Steady || self.run.tool != Tool::Consumer;
+        let steady = tally.phase == RunPhase::Steady || self.run.tool != Tool::Consumer;
         thread.sums.add(&tally, at, at - thread.at, thread.counts_times && steady);
         thread.at = at;
         thread.interval.add(&tally);

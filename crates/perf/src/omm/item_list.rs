@@ -10,7 +10,7 @@ use tapeline_console::near;
 use tapeline_console::paths;
 use tapeline_omm::rwf::Domain;
 
-use super::source::Source;
+use super::source::InputSource;
 
 /// Maximum bytes of a file: a million items in the format of the public lists.
 const MOST_BYTES: u64 = 64 << 20;
@@ -26,7 +26,7 @@ pub(super) const FILE: &str = "350k.xml";
 
 /// An item of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct ListedItem {
     /// MarketPrice or MarketByOrder.
     pub domain: Domain,
     /// The item's name.
@@ -39,7 +39,7 @@ pub struct Item {
     pub is_snapshot: bool,
 }
 
-impl Item {
+impl ListedItem {
     fn named(name: String) -> Self {
         Self {
             domain: Domain::MARKET_PRICE,
@@ -56,15 +56,15 @@ impl Item {
 ///
 /// # Errors
 /// The list cannot be read, is too short or has a duplicate item; or file, line and the expected value.
-pub(super) fn load(path: Option<&Path>, count: usize) -> anyhow::Result<Vec<Item>> {
-    let (list, items) = match Source::of(path, FILE) {
-        Source::File(path) => {
+pub(super) fn load(path: Option<&Path>, count: usize) -> anyhow::Result<Vec<ListedItem>> {
+    let (list, items) = match InputSource::of(path, FILE) {
+        InputSource::File(path) => {
             let file = paths::shown(&path).to_string();
             let listed = listed(&path, count)?;
             listed.check_once().map_err(|fault| fault.in_file(&file))?;
             (file, listed.items)
         }
-        Source::BuiltIn => ("the list that is built in".to_owned(), built_in(count)),
+        InputSource::BuiltIn => ("the list that is built in".to_owned(), built_in(count)),
     };
     if items.len() < count {
         let hint = "name a longer list with --item-file, or fewer items with --item-count";
@@ -74,11 +74,11 @@ pub(super) fn load(path: Option<&Path>, count: usize) -> anyhow::Result<Vec<Item
     Ok(items)
 }
 
-fn built_in(count: usize) -> Vec<Item> {
-    let item = |number: usize| Item {
+fn built_in(count: usize) -> Vec<ListedItem> {
+    let item = |number: usize| ListedItem {
         takes_posts: number <= BUILT_IN_OPEN_TO_POSTS,
         takes_generics: number <= BUILT_IN_OPEN_TO_POSTS,
-        ..Item::named(format!("RDT{number}"))
+        ..ListedItem::named(format!("RDT{number}"))
     };
     (1..=count.min(BUILT_IN)).map(item).collect()
 }
@@ -88,7 +88,7 @@ fn built_in(count: usize) -> Vec<Item> {
 ///
 /// # Errors
 /// The file cannot be read; or file, line and the expected value.
-pub fn read(path: &Path, most: usize) -> anyhow::Result<Vec<Item>> {
+pub fn read(path: &Path, most: usize) -> anyhow::Result<Vec<ListedItem>> {
     Ok(listed(path, most)?.items)
 }
 
@@ -100,13 +100,13 @@ fn listed(path: &Path, most: usize) -> anyhow::Result<Listed> {
 /// Items of a file.
 #[derive(Debug, Default)]
 struct Listed {
-    items: Vec<Item>,
+    items: Vec<ListedItem>,
     /// The line of each item.
     lines: Vec<usize>,
 }
 
 impl Listed {
-    fn push(&mut self, line: usize, item: Item) {
+    fn push(&mut self, line: usize, item: ListedItem) {
         self.items.push(item);
         self.lines.push(line);
     }
@@ -129,7 +129,7 @@ fn parse(text: &str, most: usize) -> Result<Listed, Fault> {
     if !text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
         let lines = (1..).zip(text.lines().map(str::trim));
         let names = lines.filter(|(_, name)| !name.is_empty() && !name.starts_with('#'));
-        names.take(most).for_each(|(line, name)| listed.push(line, Item::named(name.to_owned())));
+        names.take(most).for_each(|(line, name)| listed.push(line, ListedItem::named(name.to_owned())));
         return Ok(listed);
     }
     let mut tags = Tags::new(text);
@@ -169,7 +169,7 @@ fn parse(text: &str, most: usize) -> Result<Listed, Fault> {
 }
 
 /// `<item domain="MarketPrice" name="RDT1" post="true"/>`
-fn item(start: &BytesStart<'_>, line: usize) -> Result<Item, Fault> {
+fn item(start: &BytesStart<'_>, line: usize) -> Result<ListedItem, Fault> {
     const KNOWN: [&str; 6] = ["domain", "name", "post", "generic", "genMsg", "snapshot"];
     let (mut domain, mut name) = (None, None);
     let (mut posts, mut generics, mut snapshot) = (None, None, None);
@@ -217,7 +217,7 @@ fn item(start: &BytesStart<'_>, line: usize) -> Result<Item, Fault> {
         }
     }
     let missing = |what: &str| Fault::new(line, format!("an item has no {what}"), "");
-    let item = Item {
+    let item = ListedItem {
         domain: domain.ok_or_else(|| missing("domain"))?,
         name: name.ok_or_else(|| missing("name"))?,
         takes_posts: posts.unwrap_or(false),
@@ -255,14 +255,17 @@ mod tests {
     fn attributes_are_those_of_the_guide() {
         let Listed { items, lines } = parse(SMALL, 10).unwrap();
         assert_eq!(lines, [4, 5, 6]);
-        let a = Item { takes_posts: true, takes_generics: true, ..Item::named("A".to_owned()) };
-        let b =
-            Item { domain: Domain::MARKET_BY_ORDER, takes_generics: true, ..Item::named("B&C".to_owned()) };
-        let d = Item { is_snapshot: true, ..Item::named("D".to_owned()) };
+        let a = ListedItem { takes_posts: true, takes_generics: true, ..ListedItem::named("A".to_owned()) };
+        let b = ListedItem {
+            domain: Domain::MARKET_BY_ORDER,
+            takes_generics: true,
+            ..ListedItem::named("B&C".to_owned())
+        };
+        let d = ListedItem { is_snapshot: true, ..ListedItem::named("D".to_owned()) };
         assert_eq!(items, [a.clone(), b, d]);
         assert_eq!(parse(SMALL, 1).unwrap().items, [a]);
         let names = parse("# names\nA\n\n  B \nC", 2).unwrap();
-        assert_eq!(names.items, ["A", "B"].map(|name| Item::named(name.to_owned())));
+        assert_eq!(names.items, ["A", "B"].map(|name| ListedItem::named(name.to_owned())));
         assert_eq!(names.lines, [2, 4]);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::tally::{Milestone, Phase, Tally, Terms};
+use super::tally::{Milestone, RunPhase, Tally, Terms};
 
 /// A message of a working thread to the main thread.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Link {
     }
 
     /// Hands over the tally of the phase that ends, and begins the next phase.
-    pub(super) fn begin(&mut self, phase: Phase) {
+    pub(super) fn begin(&mut self, phase: RunPhase) {
         let empty = self.spare.take().unwrap_or_else(|| Box::new(Tally::new(self.terms)));
         self.hand_over(empty);
         self.tally.phase = phase;

@@ -7,12 +7,12 @@ use tapeline_console::paths;
 
 /// A file or the built-in input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum InputSource {
     File(PathBuf),
     BuiltIn,
 }
 
-impl Source {
+impl InputSource {
     /// The file `said`; without it, the file with the guide's `name` if the working directory has one, as in the
     /// public tools; else the built-in input.
     pub(super) fn of(said: Option<&Path>, name: &str) -> Self {
@@ -24,7 +24,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for InputSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", paths::shown(path)),

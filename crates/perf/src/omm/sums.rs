@@ -4,7 +4,7 @@ use tapeline_measure::{Nanos, Recorder, Series, Window};
 
 use super::bursts::Served;
 use super::collect::Tool;
-use super::tally::{Counts, Milestone, Phase, Tally, Terms, Times, Trends};
+use super::tally::{Counts, Milestone, RunPhase, Tally, Terms, Times, Trends};
 
 /// Count, mean, standard deviation and extremes in microseconds, as in the guide's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -212,15 +212,15 @@ impl Sums {
         self.counts.add(counts);
         self.counts.take_off(&tally.unsent);
         match tally.phase {
-            Phase::Startup => {
+            RunPhase::Startup => {
                 self.startup_updates += counts.updates;
                 self.startup.merge(&tally.updates);
             }
-            Phase::Steady if counts_times => {
+            RunPhase::Steady if counts_times => {
                 self.steady_updates += counts.updates;
                 self.steady.merge(&tally.updates);
             }
-            Phase::Steady => {
+            RunPhase::Steady => {
                 self.steady_updates += counts.updates;
                 self.delayed.merge(&tally.updates);
             }

@@ -274,7 +274,7 @@ impl Default for Terms {
 
 /// The phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum RunPhase {
     /// Until every item has its image.
     #[default]
     Startup,
@@ -288,7 +288,7 @@ pub(super) const MOST_KEPT: usize = 1 << 20;
 /// A thread's counts and times in one interval of one phase.
 #[derive(Debug)]
 pub(super) struct Tally {
-    pub(super) phase: Phase,
+    pub(super) phase: RunPhase,
     /// Whether the main thread asked for it: a tally is also sent at a change of phase and at the end.
     pub(super) asked: bool,
     pub(super) counts: Counts,
@@ -317,7 +317,7 @@ impl Tally {
     /// An empty tally.
     pub(super) fn new(terms: Terms) -> Self {
         Self {
-            phase: Phase::default(),
+            phase: RunPhase::default(),
             asked: false,
             counts: Counts::default(),
             unsent: Counts::default(),
@@ -336,7 +336,7 @@ impl Tally {
 
     /// Clears the tally and retains the memory.
     pub(super) fn clear(&mut self) {
-        self.phase = Phase::default();
+        self.phase = RunPhase::default();
         self.asked = false;
         (self.counts, self.unsent) = (Counts::default(), Counts::default());
         for times in [&mut self.updates, &mut self.posts, &mut self.generics] {

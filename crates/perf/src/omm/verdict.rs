@@ -3,7 +3,7 @@
 use tapeline_measure::{Evidence, Lateness, Rank, Trend, Verdict, figures, judge};
 
 use super::bursts::Served;
-use super::collect::{Rates, Run, Tool};
+use super::collect::{Rates, RunSettings, Tool};
 use super::stamp::Unit;
 use super::sums::{Figures, Sums};
 use super::tally::{Counts, Terms, Times, Trends};
@@ -19,7 +19,7 @@ pub(super) struct Failure {
 }
 
 /// The evidence after this many `seconds`.
-pub(super) fn evidence(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: f64) -> Evidence {
+pub(super) fn evidence(run: &RunSettings<'_>, terms: Terms, threads: &[&Sums], seconds: f64) -> Evidence {
     let mut trends = Trends::new(terms);
     let (mut messages, mut sent_rate_hz, mut active, mut held_back) = (0_u64, 0.0, 0_u64, 0);
     let (mut lost, mut due, mut sent) = (0_u64, 0, 0);
@@ -112,7 +112,7 @@ fn impossible(threads: &[&Sums], seconds: f64) -> Option<(u64, u64)> {
 }
 
 /// The reason for a verdict on impossible times.
-fn misfit(run: &Run<'_>, wrong: u64, all: u64) -> String {
+fn misfit(run: &RunSettings<'_>, wrong: u64, all: u64) -> String {
     let other = match (run.tool, run.unit) {
         (Tool::Transport, _) => "has the other end another machine's clock?",
         (_, Unit::Micros) => "has the other end --nano-time, or another machine's clock?",
@@ -126,7 +126,7 @@ fn misfit(run: &Run<'_>, wrong: u64, all: u64) -> String {
 }
 
 /// The verdict on a run in progress, after this many `seconds`.
-pub(super) fn so_far(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: f64) -> Verdict {
+pub(super) fn so_far(run: &RunSettings<'_>, terms: Terms, threads: &[&Sums], seconds: f64) -> Verdict {
     match impossible(threads, seconds) {
         Some(_) => Verdict::NoResult,
         None => judge(&evidence(run, terms, threads, seconds)).0,
@@ -135,7 +135,7 @@ pub(super) fn so_far(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: f6
 
 /// The verdict after this many `seconds`, and its reasons: [`judge`]'s, then the caveats of a run that passes.
 pub(super) fn of(
-    run: &Run<'_>,
+    run: &RunSettings<'_>,
     terms: Terms,
     all: &Sums,
     seconds: f64,

@@ -11,12 +11,12 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tapeline_console::failure::of_socket;
 use tapeline_console::stop::Stop;
-use tapeline_feed::moldudp64::{self, Packet};
+use tapeline_feed::moldudp64::{self, MoldPacket};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::tick::{Flags, Kind};
 use tapeline_plant::{Items, Origin, Publish, RingPublish, Sequencer, Stamps};
 use tapeline_ring::{Name, Options, Publisher};
-use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver, wait_any};
+use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver, wait_any};
 
 /// Datagrams in one receive call, as in a plant.
 const BATCH: usize = 64;
@@ -64,7 +64,7 @@ impl BareRelay {
             tapeline_measure::pin(core)?;
         }
         let open = |line: &SocketAddrV4| {
-            Receiver::open(&ReceiveOptions {
+            UdpReceiver::open(&ReceiveOptions {
                 interface: "127.0.0.1".to_owned(),
                 receive_buffer: 16 << 20,
                 ..ReceiveOptions::new(*line)
@@ -124,7 +124,7 @@ impl Passing {
     /// Passes on what is new in a datagram.
     fn datagram(&mut self, bytes: &[u8], wire: Nanos) -> anyhow::Result<()> {
         match moldudp64::parse(bytes) {
-            Ok(Packet::Data(data)) if !self.is_over => {
+            Ok(MoldPacket::Data(data)) if !self.is_over => {
                 self.to.publisher().hold();
                 for (sequence, message) in data.messages() {
                     if sequence >= self.next {
@@ -133,7 +133,7 @@ impl Passing {
                 }
                 self.to.publisher().show();
             }
-            Ok(Packet::EndOfSession { next, .. }) if !self.is_over => {
+            Ok(MoldPacket::EndOfSession { next, .. }) if !self.is_over => {
                 self.is_over = true;
                 self.report.missing += next.saturating_sub(self.next);
                 self.pass(Kind::Status, Flags::END_OF_SESSION, (next.saturating_sub(1), &[]), wire)?;
@@ -170,7 +170,7 @@ impl Passing {
 mod tests {
     use std::net::UdpSocket;
 
-    use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session, end_of_session};
+    use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, PacketBuilder, end_of_session};
     use tapeline_plant::tick::Tick;
     use tapeline_ring::{Poll, Start, Subscriber};
 
@@ -180,7 +180,7 @@ mod tests {
 
     fn packet(first: u64, messages: &[&[u8]]) -> Vec<u8> {
         let mut room = [0; DEFAULT_PACKET_BYTES];
-        let mut packet = PacketBuilder::new(&mut room, Session::new(SESSION), first).unwrap();
+        let mut packet = PacketBuilder::new(&mut room, MoldSession::new(SESSION), first).unwrap();
         messages.iter().for_each(|message| packet.push(message).unwrap());
         let len = packet.finish();
         room[..len].to_vec()
@@ -211,8 +211,8 @@ mod tests {
             sender.send_to(b"not a packet", a)?;
             // Message 3 comes on no line. Line A is read before B.
             sender.send_to(&packet(4, &[b"four"]), a)?;
-            sender.send_to(&end_of_session(Session::new(SESSION), 6), a)?;
-            sender.send_to(&end_of_session(Session::new(SESSION), 6), b)?;
+            sender.send_to(&end_of_session(MoldSession::new(SESSION), 6), a)?;
+            sender.send_to(&end_of_session(MoldSession::new(SESSION), 6), b)?;
             Ok(())
         });
         // Message 5 is missing, too: the end says that it existed.

@@ -8,7 +8,7 @@ use tapeline_console::paths;
 use tapeline_measure::read_hlog;
 
 use super::groups::group_of;
-use super::loaded::{Latency, Loaded, Moment, Phase};
+use super::loaded::{Latency, Loaded, LoadedPhase, Moment};
 
 /// The supported layout of `run.json`.
 const LAYOUT: u64 = 1;
@@ -132,11 +132,11 @@ fn step(step: &Value) -> Option<(String, f64, Option<f64>)> {
     Some((step["name"].as_str()?.to_owned(), step["mean_ns"].as_f64()?, step["relay_ns"].as_f64()))
 }
 
-fn phase(phase: &Value) -> Phase {
+fn phase(phase: &Value) -> LoadedPhase {
     // Response time (from the due time) where the run has it, service time otherwise.
     let has_due = phase["response"]["samples"].as_u64().is_some_and(|samples| samples > 0);
     let latency = &phase[if has_due { "response" } else { "service" }]["latency_ns"];
-    Phase {
+    LoadedPhase {
         name: phase["name"].as_str().unwrap_or_default().to_owned(),
         seconds: phase["seconds"].as_f64().unwrap_or(0.0),
         messages_per_second: phase["messages_per_second"].as_f64().unwrap_or(0.0),

@@ -50,7 +50,7 @@ pub(super) const UPDATES: &str = "updates";
 
 /// A figure of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Spread {
+pub(super) struct GroupSpread {
     pub(super) least: f64,
     pub(super) median: f64,
     pub(super) most: f64,
@@ -129,10 +129,10 @@ impl Group {
     }
 
     /// The spread of a figure over the runs that have it.
-    pub(super) fn spread(&self, figure: Figure) -> Option<Spread> {
+    pub(super) fn spread(&self, figure: Figure) -> Option<GroupSpread> {
         let mut all: Vec<f64> = self.runs.iter().filter_map(|run| run.figure(figure)).collect();
         all.sort_by(f64::total_cmp);
-        Some(Spread {
+        Some(GroupSpread {
             least: *all.first()?,
             median: all[(all.len() - 1) / 2].midpoint(all[all.len() / 2]),
             most: *all.last()?,

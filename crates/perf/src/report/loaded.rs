@@ -28,7 +28,7 @@ pub(super) struct Loaded {
     pub(super) steps: Vec<(String, f64, Option<f64>)>,
     /// Statistics by interval, for each thread or subscriber.
     pub(super) timelines: Vec<Vec<Moment>>,
-    pub(super) phases: Vec<Phase>,
+    pub(super) phases: Vec<LoadedPhase>,
     pub(super) jitter_floor_ns: Option<u64>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) settings: Vec<(String, String)>,
@@ -60,7 +60,7 @@ pub(super) struct Moment {
 
 /// A part of a run, with its latency at some percentiles.
 #[derive(Clone, Debug)]
-pub(super) struct Phase {
+pub(super) struct LoadedPhase {
     pub(super) name: String,
     pub(super) seconds: f64,
     pub(super) messages_per_second: f64,

@@ -6,7 +6,7 @@ use tapeline_console::output;
 use tapeline_measure::{Rank, figures};
 
 use super::gate::Verdict;
-use super::groups::{Alike, Compared, Group, Groups, Spread};
+use super::groups::{Alike, Compared, Group, GroupSpread, Groups};
 use super::loaded::{Figure, Loaded};
 use super::plots::Plot;
 
@@ -177,8 +177,8 @@ fn side_by_side(page: &mut String, alike: &Alike<'_>) -> std::fmt::Result {
     writeln!(page, "</table></div>")
 }
 
-fn spread_cell(group: &Group, figure: Figure, spread: Option<Spread>) -> String {
-    let Some(Spread { least, median, most }) = spread else { return "–".to_owned() };
+fn spread_cell(group: &Group, figure: Figure, spread: Option<GroupSpread>) -> String {
+    let Some(GroupSpread { least, median, most }) = spread else { return "–".to_owned() };
     let shown = |value: f64| shown(figure, value);
     match group.runs.len() {
         1 => shown(median),

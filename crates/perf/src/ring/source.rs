@@ -43,10 +43,10 @@ impl Readable for Broadcast {
     #[inline]
     fn look(subscriber: &mut SubscriberOf<Self>) -> Look<'_> {
         match subscriber.next() {
-            broadcast::Poll::Frame(frame) => Look::Frame(frame),
-            broadcast::Poll::Lost { frames, .. } => Look::Lost { frames },
-            broadcast::Poll::Empty => Look::Empty,
-            broadcast::Poll::Damaged { position } => Look::Damaged { position },
+            broadcast::BroadcastPoll::Frame(frame) => Look::Frame(frame),
+            broadcast::BroadcastPoll::Lost { frames, .. } => Look::Lost { frames },
+            broadcast::BroadcastPoll::Empty => Look::Empty,
+            broadcast::BroadcastPoll::Damaged { position } => Look::Damaged { position },
             _ => Look::Ended,
         }
     }

@@ -10,7 +10,7 @@ use tapeline_console::output;
 use tapeline_console::paths::FilePath;
 use tapeline_console::stop::Stop;
 use tapeline_kdb::Hello;
-use tapeline_wire::streams::{Ready, Settings, StreamId, Streams};
+use tapeline_wire::streams::{Ready, StreamId, StreamSettings, Streams};
 
 /// Forward bytes to the first peer that connects, from all others.
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ impl Relay {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         super::pin(self.cpu)?;
-        let mut streams = Streams::new(Settings { max_connections: 16, queue_bytes: QUEUE })?;
+        let mut streams = Streams::new(StreamSettings { max_connections: 16, queue_bytes: QUEUE })?;
         let address = match &self.unix {
             Some(path) => {
                 streams.listen_local(path)?;

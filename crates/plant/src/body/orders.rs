@@ -1,13 +1,17 @@
 //! Market by order messages: maps of orders.
 
-use tapeline_feed::depth::{self, Order, OrderChange, Summary};
+use tapeline_feed::depth::{self, Order, OrderChange, OrdersSummary};
 use tapeline_omm::rwf::{
     self, DataType, Domain, Flags, MapEncoder, MapHead, RefreshHeader, State, UpdateType, flags,
 };
 use tapeline_omm::{FieldListEncoder, Refused};
 
 /// Writes the orders that a message changed, and the summary if it changed; `None` if they do not fit in `out`.
-pub(crate) fn update(out: &mut [u8], changes: &[OrderChange], summary: Option<&Summary>) -> Option<usize> {
+pub(crate) fn update(
+    out: &mut [u8],
+    changes: &[OrderChange],
+    summary: Option<&OrdersSummary>,
+) -> Option<usize> {
     let header =
         rwf::update_header(out, Domain::MARKET_BY_ORDER, 0, UpdateType::UNSPECIFIED, DataType::MAP).ok()?;
     let mut map = begin(&mut out[header..], &depth::head(), summary).ok()?;
@@ -16,7 +20,7 @@ pub(crate) fn update(out: &mut [u8], changes: &[OrderChange], summary: Option<&S
 }
 
 /// The part of an image in one message.
-pub(crate) struct Part {
+pub(crate) struct ImagePart {
     /// Number of bytes written.
     pub(crate) len: usize,
     /// `true` if no orders remain for another part.
@@ -29,10 +33,10 @@ pub(crate) fn refresh(
     out: &mut [u8],
     number: u16,
     suspect: bool,
-    summary: &Summary,
+    summary: &OrdersSummary,
     next: &mut Option<Order>,
     orders: &mut depth::Orders<'_>,
-) -> Option<Part> {
+) -> Option<ImagePart> {
     let is_first = number == 0;
     let clear = if is_first { flags::refresh::CLEAR_CACHE } else { Flags::NONE };
     let state = super::image_state(suspect);
@@ -66,7 +70,7 @@ pub(crate) fn refresh(
         header.flags = clear | flags::refresh::REFRESH_COMPLETE;
         header.encode(out).ok()?;
     }
-    Some(Part { len, is_last })
+    Some(ImagePart { len, is_last })
 }
 
 /// Writes an image without orders, which clears caches.
@@ -80,7 +84,7 @@ pub(crate) fn blank(out: &mut [u8]) -> Option<usize> {
 fn begin<'a>(
     out: &'a mut [u8],
     head: &MapHead<'_>,
-    summary: Option<&Summary>,
+    summary: Option<&OrdersSummary>,
 ) -> Result<MapEncoder<'a>, Refused> {
     match summary {
         None => MapEncoder::new(out, head),

@@ -4,9 +4,9 @@ use tapeline_omm::FieldList;
 use tapeline_omm::rwf::{DataType, SetDefinitions};
 
 use super::fold::{Folding, check};
-use super::limits::{Limits, Refused};
+use super::limits::{Limits, NotApplied};
 use super::record::{Record, Scratch, Words};
-use super::rows::Rows;
+use super::rows::Entries;
 use super::shape::Shapes;
 
 /// Maximum size of a buffer that is kept between messages: larger ones are freed.
@@ -20,7 +20,7 @@ pub(super) enum Body {
     /// A field list.
     Record(Record),
     /// A map, a vector or a series.
-    Rows(Box<Rows>),
+    Rows(Box<Entries>),
     /// Any other container in its wire form: element lists and filter lists, folded; and containers that are replaced as a whole, OPAQUE, XML,
     /// JSON, ANSI_PAGE, messages and unknown types.
     Bytes(Vec<u8>),
@@ -83,12 +83,12 @@ impl Body {
         bytes: &[u8],
         ripples: bool,
         tools: &mut Tools<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotApplied> {
         match container {
             DataType::FIELD_LIST => {
                 let list = FieldList::parse_with(bytes, &SetDefinitions::NONE)?;
                 if list.set_data().is_some() {
-                    return Err(Refused::Undefined);
+                    return Err(NotApplied::Undefined);
                 }
                 if !matches!(self, Self::Record(_)) {
                     *self = Self::Record(Record::new(tools.shapes, tools.words));
@@ -105,7 +105,7 @@ impl Body {
                 }
                 let Self::Rows(rows) = self else { return Ok(()) };
                 if let Some((image, update)) = rows.mismatch(container, bytes)? {
-                    return Err(Refused::Mismatch { image, update });
+                    return Err(NotApplied::Mismatch { image, update });
                 }
                 rows.apply(container, bytes, &mut tools.folding())
             }
@@ -117,7 +117,7 @@ impl Body {
                 let old = if let Self::Bytes(old) = self { &old[..] } else { &[] };
                 let new = (bytes, &SetDefinitions::NONE);
                 let mut done = tools.folding().fold(container, old, new, most, &mut folded);
-                if let Err(Refused::Limit { what, limit }) = &mut done
+                if let Err(NotApplied::Limit { what, limit }) = &mut done
                     && *limit == most
                 {
                     *what = "bytes of an image";

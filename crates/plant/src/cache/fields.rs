@@ -3,7 +3,7 @@
 use tapeline_omm::rwf::{DataType, Rmtes, RmtesCache, Value, Writer};
 use tapeline_omm::{Dictionary, Fid, FieldList, Malformed};
 
-use super::limits::Refused;
+use super::limits::NotApplied;
 
 /// Maximum bytes of a list's entries: lists are also parts of entries, whose lengths end there.
 pub(super) const MOST_BYTES: usize = 65_535;
@@ -247,9 +247,9 @@ impl Merging {
         rippled: &[u8],
         dictionary: Option<&Dictionary>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotApplied> {
         if list.set_data().is_some() && list.set_definition().is_none() {
-            return Err(Refused::Undefined);
+            return Err(NotApplied::Undefined);
         }
         self.begin();
         for entry in walk(rippled) {
@@ -269,7 +269,7 @@ impl Merging {
             }
         }
         let start = out.len();
-        let full = Refused::Limit { what: "bytes of a list", limit: MOST_BYTES };
+        let full = NotApplied::Limit { what: "bytes of a list", limit: MOST_BYTES };
         for entry in walk(old) {
             match self.change_of(entry.fid) {
                 None => out.extend_from_slice(entry.bytes),

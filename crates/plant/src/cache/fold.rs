@@ -12,8 +12,8 @@ use tapeline_omm::rwf::{
 use tapeline_omm::{Dictionary, FieldList, FieldListEncoder, Malformed};
 
 use super::fields::{self, MOST_BYTES, Merging};
-use super::limits::{Limits, Refused};
-use super::rows::Rows;
+use super::limits::{Limits, NotApplied};
+use super::rows::Entries;
 
 /// The context for folding.
 pub(super) struct Folding<'t> {
@@ -28,22 +28,22 @@ pub(super) struct Folding<'t> {
 ///
 /// # Errors
 ///
-/// [`Refused::Malformed`], [`Refused::Undefined`], [`Refused::TooDeep`].
+/// [`NotApplied::Malformed`], [`NotApplied::Undefined`], [`NotApplied::TooDeep`].
 pub(super) fn check<'a>(
     data_type: DataType,
     bytes: &'a [u8],
     sets: &SetDefinitions<'a>,
     depth: usize,
-) -> Result<(), Refused> {
+) -> Result<(), NotApplied> {
     if depth >= DEPTH_LIMIT {
-        return Err(Refused::TooDeep);
+        return Err(NotApplied::TooDeep);
     }
     let below = depth + 1;
     match data_type {
         DataType::FIELD_LIST => {
             let list = FieldList::parse_with(bytes, sets)?;
             if list.set_data().is_some() && list.set_definition().is_none() {
-                return Err(Refused::Undefined);
+                return Err(NotApplied::Undefined);
             }
             for field in list.typed() {
                 if let (field, Some(data_type)) = field?
@@ -56,7 +56,7 @@ pub(super) fn check<'a>(
         DataType::ELEMENT_LIST => {
             let list = ElementList::parse_with(bytes, sets)?;
             if list.set_data().is_some() && list.set_definition().is_none() {
-                return Err(Refused::Undefined);
+                return Err(NotApplied::Undefined);
             }
             for element in list {
                 let element = element?;
@@ -108,7 +108,7 @@ fn check_rows<'a>(
     rows: impl Iterator<Item = Result<&'a [u8], Malformed>>,
     sets: &SetDefinitions<'a>,
     depth: usize,
-) -> Result<(), Refused> {
+) -> Result<(), NotApplied> {
     if let Some(summary) = summary {
         check(container, summary, sets, depth)?;
     }
@@ -139,7 +139,7 @@ impl Folding<'_> {
     ///
     /// # Errors
     ///
-    /// [`Refused::Limit`], if `new` was [checked](check). `out` is then unusable.
+    /// [`NotApplied::Limit`], if `new` was [checked](check). `out` is then unusable.
     pub(super) fn fold<'a>(
         &mut self,
         data_type: DataType,
@@ -147,7 +147,7 @@ impl Folding<'_> {
         (new, sets): (&'a [u8], &SetDefinitions<'a>),
         most: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotApplied> {
         let start = out.len();
         match data_type {
             DataType::FIELD_LIST => self.fold_fields(old, (new, sets), out)?,
@@ -159,12 +159,12 @@ impl Folding<'_> {
             DataType::FILTER_LIST => self.fold_filters(old, new, most, out)?,
             DataType::MAP | DataType::VECTOR | DataType::SERIES => {
                 // Rare: containers of entries within entries. They are decoded, and encoded again.
-                let mut rows = Rows::default();
+                let mut rows = Entries::default();
                 if !old.is_empty() && rows.takes(data_type, old)? {
                     rows.apply(data_type, old, self)?;
                 }
                 if !rows.takes(data_type, new)? {
-                    rows = Rows::default();
+                    rows = Entries::default();
                 }
                 rows.apply(data_type, new, self)?;
                 rows.put(most, out)?;
@@ -172,7 +172,7 @@ impl Folding<'_> {
             _ => out.extend_from_slice(new),
         }
         if out.len() - start > most {
-            return Err(Refused::Limit { what: "bytes of an entry", limit: most });
+            return Err(NotApplied::Limit { what: "bytes of an entry", limit: most });
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ impl Folding<'_> {
         old: &[u8],
         (new, sets): (&'a [u8], &SetDefinitions<'a>),
         out: &mut Vec<u8>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotApplied> {
         let list = FieldList::parse_with(new, sets)?;
         let old_list = FieldList::parse(old)?;
         let mut head = [0; 16];
@@ -209,7 +209,7 @@ impl Folding<'_> {
         new: &[u8],
         most: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotApplied> {
         let list = FilterList::parse(new)?;
         let mut filters: Vec<Filter<'_>> = Vec::new();
         let old = if old.is_empty() { None } else { Some(FilterList::parse(old)?) };
@@ -280,7 +280,7 @@ fn write_filters(
     filters: &[Filter<'_>],
     most: usize,
     out: &mut Vec<u8>,
-) -> Result<(), Refused> {
+) -> Result<(), NotApplied> {
     let permission_data = filters.iter().any(|filter| filter.permission.is_some());
     let head = FilterListHead { container, count_hint: None, permission_data };
     let capacity = filters.iter().map(Filter::encoded_len).sum::<usize>() + 8;
@@ -304,7 +304,7 @@ fn fold_elements<'a>(
     (new, sets): (&'a [u8], &SetDefinitions<'a>),
     most: usize,
     out: &mut Vec<u8>,
-) -> Result<(), Refused> {
+) -> Result<(), NotApplied> {
     let list = ElementList::parse_with(new, sets)?;
     let old_list = ElementList::parse(old)?;
     struct Named<'a> {
@@ -335,7 +335,7 @@ fn fold_elements<'a>(
         room += name.len() + data.len() + 8;
         // Set data of a few bytes may become long.
         if room > most.saturating_mul(4).saturating_add(64) {
-            return Err(Refused::Limit { what: "bytes of an entry", limit: most });
+            return Err(NotApplied::Limit { what: "bytes of an entry", limit: most });
         }
         let element = Named { name, data_type: data_type.base(), data };
         match elements.get_mut(place) {
@@ -361,7 +361,7 @@ pub(super) fn write(
     most: usize,
     out: &mut Vec<u8>,
     encode: impl FnOnce(&mut [u8]) -> Result<usize, tapeline_omm::Refused>,
-) -> Result<(), Refused> {
+) -> Result<(), NotApplied> {
     let start = out.len();
     out.resize(start + room, 0);
     match encode(out.get_mut(start..).unwrap_or_default()) {
@@ -370,6 +370,6 @@ pub(super) fn write(
             Ok(())
         }
         // More entries than the count allows, or more bytes than a length allows.
-        Err(_) => Err(Refused::Limit { what: "bytes of an entry", limit: most }),
+        Err(_) => Err(NotApplied::Limit { what: "bytes of an entry", limit: most }),
     }
 }

@@ -9,7 +9,7 @@ use super::body::Body;
 use super::fields::{Stored, entries_of, walk};
 use super::item::{Item, ItemKey, Progress};
 use super::record::Record;
-use super::rows::Rows;
+use super::rows::Entries;
 use crate::Seq;
 
 /// The image of an item in the cache.
@@ -76,7 +76,7 @@ impl View<'_> {
 
 /// The parameters of an answer that are not part of the image.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'v> {
+pub struct AnswerParameters<'v> {
     /// The receiver's stream.
     pub stream_id: i32,
     /// `true` if the message answers a request.
@@ -89,7 +89,7 @@ pub struct Answer<'v> {
     pub view: View<'v>,
 }
 
-impl Answer<'_> {
+impl AnswerParameters<'_> {
     /// Returns the parameters for a complete image in answer to a request, without a key.
     #[must_use]
     pub const fn to(stream_id: i32) -> Self {
@@ -199,7 +199,7 @@ impl<'c> Image<'c> {
 
     /// Returns the image as refreshes: as many as the caller's buffers require.
     #[must_use]
-    pub const fn parts<'v>(&self, answer: Answer<'v>) -> Parts<'c, 'v> {
+    pub const fn parts<'v>(&self, answer: AnswerParameters<'v>) -> Parts<'c, 'v> {
         Parts { item: self.item, answer, next: 0, part: 0, is_done: false }
     }
 }
@@ -208,7 +208,7 @@ impl<'c> Image<'c> {
 #[derive(Debug)]
 pub struct Parts<'c, 'v> {
     item: &'c Item,
-    answer: Answer<'v>,
+    answer: AnswerParameters<'v>,
     /// The first row of the next part.
     next: usize,
     part: u16,
@@ -237,7 +237,7 @@ impl Parts<'_, '_> {
     }
 
     /// Parts have numbers if there are several, which is not known before the first one is written.
-    fn write_rows(&mut self, rows: &Rows, out: &mut [u8]) -> Result<usize, Refused> {
+    fn write_rows(&mut self, rows: &Entries, out: &mut [u8]) -> Result<usize, Refused> {
         let write = |out: &mut [u8], part, is_last| {
             let mut next = 0;
             let len = self.header(part, is_last).encode_with(out, |room| {

@@ -30,7 +30,7 @@ impl Default for Limits {
 /// image is incomplete until a refresh starts a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum NotApplied {
     /// The peer's fault: bytes that are not a message or container. Everything is checked before anything is applied.
     #[error("a message for the cache: {0}")]
     Malformed(#[from] Malformed),

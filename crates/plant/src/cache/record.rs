@@ -11,7 +11,7 @@ use tapeline_omm::rwf::Info;
 use tapeline_omm::{Dictionary, Fid, FieldList, Refused as NoRoom};
 
 use super::fields::{self, MOST_BYTES, MOST_SHORT, Merging, SHORT_HEAD, Stored, stored, walk};
-use super::limits::Refused;
+use super::limits::NotApplied;
 use super::shape::{Found, Put, Shape, ShapeId, Shapes};
 
 /// Size of a cache line in bytes.
@@ -177,7 +177,7 @@ impl Record {
         words: Words<'_>,
         shapes: &mut Shapes,
         scratch: &mut Scratch,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotApplied> {
         let dictionary = words.map(|(_, dictionary)| dictionary);
         scratch.rippled.clear();
         if let Some(shape) = shapes.shape(self.shape) {
@@ -352,7 +352,7 @@ impl Record {
         words: Words<'_>,
         shapes: &mut Shapes,
         scratch: &mut Scratch,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotApplied> {
         let dictionary = words.map(|(_, dictionary)| dictionary);
         scratch.old.resize(self.end(), 0);
         let len = self.write(&mut scratch.old).unwrap_or_default();

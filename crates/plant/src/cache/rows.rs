@@ -17,7 +17,7 @@ use tapeline_omm::{Fid, Malformed};
 
 use super::fields::MOST_BYTES;
 use super::fold::Folding;
-use super::limits::Refused;
+use super::limits::NotApplied;
 use order::{Order, Position};
 
 /// Maximum bytes of a summary: its length is a u15.
@@ -41,7 +41,7 @@ enum Kind {
 
 /// The entries of a map, a vector or a series.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct Entries {
     kind: Kind,
     /// Type of the summary and of all data; NO_DATA until a message sets it.
     container: DataType,
@@ -129,7 +129,7 @@ impl Row {
     }
 }
 
-impl Default for Rows {
+impl Default for Entries {
     fn default() -> Self {
         Self {
             kind: Kind::default(),
@@ -171,7 +171,7 @@ impl<'a> Said<'a> {
     }
 }
 
-impl Rows {
+impl Entries {
     /// Returns `true` if a message has the same shape: the same kind of entries, keys and data. A container type of no data, as in a map of
     /// deletes, is not a difference.
     pub(super) fn takes(&self, data_type: DataType, bytes: &[u8]) -> Result<bool, Malformed> {
@@ -217,13 +217,13 @@ impl Rows {
     ///
     /// # Errors
     ///
-    /// [`Refused::Limit`]; a part of it may be applied then.
+    /// [`NotApplied::Limit`]; a part of it may be applied then.
     pub(super) fn apply(
         &mut self,
         data_type: DataType,
         bytes: &[u8],
         folding: &mut Folding<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotApplied> {
         let said = Said::of(data_type, bytes)?;
         self.note(&said);
         match data_type {
@@ -304,7 +304,7 @@ impl Rows {
         summary: Option<&'a [u8]>,
         sets: &SetDefinitions<'a>,
         folding: &mut Folding<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotApplied> {
         let Some(new) = summary else { return Ok(()) };
         let mut room = folding.rooms.pop().unwrap_or_default();
         room.clear();
@@ -326,7 +326,7 @@ impl Rows {
         permission: Option<&[u8]>,
         new: (&'a [u8], &SetDefinitions<'a>),
         folding: &mut Folding<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotApplied> {
         let container = self.container;
         let Some(row) = self.rows.get_mut(place) else { return Ok(()) };
         let mut room = folding.rooms.pop().unwrap_or_default();
@@ -342,15 +342,19 @@ impl Rows {
         self.check_bytes(folding)
     }
 
-    fn check_bytes(&self, folding: &Folding<'_>) -> Result<(), Refused> {
+    fn check_bytes(&self, folding: &Folding<'_>) -> Result<(), NotApplied> {
         let limit = folding.limits.image_bytes;
-        if self.bytes() <= limit { Ok(()) } else { Err(Refused::Limit { what: "bytes of an image", limit }) }
+        if self.bytes() <= limit {
+            Ok(())
+        } else {
+            Err(NotApplied::Limit { what: "bytes of an image", limit })
+        }
     }
 
-    fn push(&mut self, row: Row, folding: &Folding<'_>) -> Result<usize, Refused> {
+    fn push(&mut self, row: Row, folding: &Folding<'_>) -> Result<usize, NotApplied> {
         let limit = folding.limits.entries;
         if self.len() >= limit {
-            return Err(Refused::Limit { what: "entries", limit });
+            return Err(NotApplied::Limit { what: "entries", limit });
         }
         self.held += row.bytes.capacity();
         let place = self.free.pop().map_or(self.rows.len(), |place| place as usize);
@@ -364,7 +368,7 @@ impl Rows {
     }
 
     /// Inserts an entry of a vector at the position of its index.
-    fn put_in(&mut self, position: Position, index: u32, folding: &Folding<'_>) -> Result<usize, Refused> {
+    fn put_in(&mut self, position: Position, index: u32, folding: &Folding<'_>) -> Result<usize, NotApplied> {
         let place = self.push(Row::default(), folding)?;
         // Lossless: there are at most `Limits::entries` rows, and memory for fewer than u32::MAX.
         self.order.insert(position, index, place as u32);
@@ -420,7 +424,7 @@ impl Rows {
         permission: Option<&[u8]>,
         new: (&'a [u8], &SetDefinitions<'a>),
         folding: &mut Folding<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NotApplied> {
         let sorting = self.kind == Kind::Vector { sorting: true };
         let found = self.order.find(index);
         let place = found.ok().and_then(|position| self.order.place(position));
@@ -474,9 +478,9 @@ impl Rows {
     }
 
     /// Increments the indexes from a position on.
-    fn shift_up(&mut self, from: Position) -> Result<(), Refused> {
+    fn shift_up(&mut self, from: Position) -> Result<(), NotApplied> {
         if self.order.last() == Some(MOST_INDEX) && !self.order.is_end(from) {
-            return Err(Refused::Limit { what: "indexes", limit: MOST_INDEX as usize });
+            return Err(NotApplied::Limit { what: "indexes", limit: MOST_INDEX as usize });
         }
         self.order.shift(from, 1);
         Ok(())

@@ -12,7 +12,7 @@ use crate::ItemId;
 use crate::body;
 use crate::consolidation::Symbol;
 use crate::publish::{Publish, Refused};
-use crate::sequencer::{Consolidating, Origin, Sequencer, Stamps, Standing, Time};
+use crate::sequencer::{ChannelStanding, Consolidating, Origin, Sequencer, Stamps, Time};
 use crate::state::{Seen, State};
 use crate::tick::{Flags, Kind};
 
@@ -384,7 +384,7 @@ impl Stage {
         }
         self.damaged_from.get_or_insert(first);
         self.status(Flags::GAP, last, time, to, |out| body::gap(out, first, last))?;
-        to.set_standing(self.number, Standing::Doubtful, time)
+        to.set_standing(self.number, ChannelStanding::Doubtful, time)
     }
 
     pub(super) fn end_of_session<P: Publish>(
@@ -438,7 +438,7 @@ impl Stage {
         {
             self.normaliser.begin_day(midnight);
         }
-        to.set_standing(self.number, Standing::New, time)
+        to.set_standing(self.number, ChannelStanding::New, time)
     }
 
     /// Handles missing messages before this one: books that depend on them are suspect until the next session.
@@ -454,7 +454,7 @@ impl Stage {
         self.begun_late_at = Some(first);
         self.damaged_from = Some(1);
         self.status(Flags(0), first.saturating_sub(1), time, to, |out| body::begins_late(out, first))?;
-        to.set_standing(self.number, Standing::Doubtful, time)
+        to.set_standing(self.number, ChannelStanding::Doubtful, time)
     }
 
     /// Publishes an image without values for each item that has one.
@@ -507,7 +507,7 @@ impl Stage {
         let Some(before) = self.state.see(seen) else { return Ok(false) };
         let (state, damaged_from) = (self.state, self.damaged_from);
         self.status(Flags::STATE, 0, time, to, |out| body::state(out, before, state, first, damaged_from))?;
-        let standing = if self.is_suspect() { Standing::Doubtful } else { Standing::Current };
+        let standing = if self.is_suspect() { ChannelStanding::Doubtful } else { ChannelStanding::Current };
         to.set_standing(self.number, standing, time)?;
         Ok(true)
     }

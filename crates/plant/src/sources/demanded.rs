@@ -10,7 +10,7 @@ use tapeline_omm::rwf::{
 use tapeline_omm::{Refused as Unwritten, State};
 
 use super::passing::{About, Passed, closed, suspect};
-use super::posts::{Part, Post};
+use super::posts::{Post, PostPart};
 use super::private::{Opened, Private};
 use super::services::{Service, UNKNOWN};
 use super::{Link, LinkId, Outlets, Posts, Role, Sources};
@@ -63,7 +63,7 @@ impl Sources {
                 }
             }
             Demand::Post { ticket, service, item, message, more } => {
-                let parts = std::iter::once(&message).chain(&more).map(|message| Part::read(message));
+                let parts = std::iter::once(&message).chain(&more).map(|message| PostPart::read(message));
                 let Some(parts) = parts.collect::<Option<Vec<_>>>() else { return Ok(()) };
                 return self.post((service, ticket, item.as_ref()), &parts, outlets, to, time);
             }
@@ -260,7 +260,7 @@ impl Sources {
     fn post<P: Publish>(
         &mut self,
         (service, ticket, item): (u16, Option<Ticket>, Option<&ItemName>),
-        parts: &[Part<'_>],
+        parts: &[PostPart<'_>],
         outlets: &mut impl Outlets,
         to: &mut Sequencer<P>,
         time: &impl Time,

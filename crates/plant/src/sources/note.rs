@@ -25,7 +25,7 @@ pub enum Wish {
 /// A note for the log of an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Note {
+pub enum SourceNote {
     /// A provider has started to publish, or the plant has logged in to a provider.
     LoggedIn {
         /// The source.
@@ -99,7 +99,7 @@ pub enum Note {
     },
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for SourceNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::LoggedIn { source } => write!(f, "{source} login"),
@@ -144,7 +144,7 @@ pub struct Counters {
     pub statuses: u64,
     /// Messages that exceed the maximum of the ring: their items became suspect.
     pub too_long: u64,
-    /// Messages of items without a place: see [`Note::NoPlace`].
+    /// Messages of items without a place: see [`SourceNote::NoPlace`].
     pub no_place: u64,
     /// Items that were ended because they were unused and their place was needed.
     pub ended: u64,

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use tapeline_omm::rwf::{Domain, Header, StateCode, StreamState};
 
 use super::passing::{Passed, closed};
-use super::{Desk, Note};
+use super::{Desk, SourceNote};
 use crate::publish::Refused;
 use crate::{ItemId, Publish, Sequencer, Time};
 
@@ -122,7 +122,7 @@ impl Desk {
         let Some(known) = self.services.get_mut(service) else { return Ok(ItemId(0)) };
         if !std::mem::replace(&mut known.has_said_no_place, true) {
             let service = known.name().to_owned();
-            self.note(Note::NoPlace { service, item: name.escape_ascii().to_string(), why });
+            self.note(SourceNote::NoPlace { service, item: name.escape_ascii().to_string(), why });
         }
         Ok(ItemId(0))
     }

@@ -5,7 +5,7 @@ use tapeline_omm::State;
 use tapeline_omm::domain::{ServiceEntry, directory};
 use tapeline_omm::rwf::{DataState, Domain, Header, Key, PostUserInfo, StateCode, StatusHeader, StreamState};
 
-use super::{Desk, Note, Taking};
+use super::{Desk, SourceNote, Taking};
 use crate::publish::Refused;
 use crate::tick::{Flags, Kind};
 use crate::{ItemId, Origin, Publish, Sequencer, Stamps, State as Standing, Time};
@@ -142,7 +142,7 @@ impl Desk {
                     && !std::mem::replace(&mut service.has_said_too_long, true)
                 {
                     let (service, item) = (service.name().to_owned(), about.name.to_owned());
-                    self.note(Note::TooLong { service, item, len, max });
+                    self.note(SourceNote::TooLong { service, item, len, max });
                 }
                 let text = "A message of this item is too long for the plant";
                 let status = Passed::status(passed.header.domain(), suspect(text));

@@ -154,17 +154,17 @@ pub(super) struct Post<'a> {
     pub(super) service: u16,
     pub(super) ticket: Option<Ticket>,
     pub(super) item: Option<&'a ItemName>,
-    pub(super) parts: &'a [Part<'a>],
+    pub(super) parts: &'a [PostPart<'a>],
 }
 
 /// One message of a post.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct PostPart<'a> {
     pub(super) header: PostHeader<'a>,
     view: MessageView<'a>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> PostPart<'a> {
     /// Decodes a post; `None` for any other message.
     pub(super) fn read(message: &'a [u8]) -> Option<Self> {
         let view = MessageView::parse(message).ok()?;
@@ -247,7 +247,7 @@ impl Post<'_> {
         self.parts.iter().try_for_each(|part| self.check_inner(part))
     }
 
-    fn check_inner(&self, part: &Part<'_>) -> Result<(), &'static str> {
+    fn check_inner(&self, part: &PostPart<'_>) -> Result<(), &'static str> {
         let (message, header) = match part.inner() {
             None => return Ok(()),
             Some(Err(_)) => return Err(UNREADABLE),

@@ -7,14 +7,14 @@ use tapeline_omm::domain::directory::{Group, ServiceState};
 use tapeline_omm::domain::login::{LoginFeatures, ROLE_PROVIDER};
 use tapeline_omm::domain::{LoginRequest, ServiceEntry, ServicePart};
 use tapeline_omm::role::Outbox;
-use tapeline_omm::role::acceptor::{Acceptor, Application, Event, Item};
+use tapeline_omm::role::acceptor::{Acceptor, AcceptorApplication, AcceptorEvent, PublishedItem};
 use tapeline_omm::rwf::{DataType, Domain, Header, MessageView, StateCode, StreamState};
 
 use super::passing::{About, Passed, closed, is_final, is_suspect, suspect};
 use super::services::{Member, Service, states};
 use super::serving::Left;
-use super::{Desk, LinkId, Note, Role, Sources, Taking};
-use crate::cache::{Answer as Give, Cache, ItemKey, Limits};
+use super::{Desk, LinkId, Role, SourceNote, Sources, Taking};
+use crate::cache::{AnswerParameters as Give, Cache, ItemKey, Limits};
 use crate::demand::{Answer, ItemName};
 use crate::publish::Refused;
 use crate::{ItemId, Items, Publish, Seq, Sequencer, Time};
@@ -211,27 +211,27 @@ impl Desk {
     }
 }
 
-impl<P: Publish, T: Time> Application for Taking<'_, P, T> {
-    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>) {
+impl<P: Publish, T: Time> AcceptorApplication for Taking<'_, P, T> {
+    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: AcceptorEvent<'_>) {
         if self.refused.is_err() {
             return;
         }
         match event {
-            Event::Login { request, is_reissue } => self.let_in(acceptor, out, &request, is_reissue),
-            Event::Service(entry) => {
+            AcceptorEvent::Login { request, is_reissue } => self.let_in(acceptor, out, &request, is_reissue),
+            AcceptorEvent::Service(entry) => {
                 self.link.has_news = true;
                 self.states_of(entry);
             }
-            Event::DirectoryCleared => self.link.has_news = true,
-            Event::Image { item, header, message } => self.published(&item, header.into(), &message),
-            Event::Update { item, header, message } => self.published(&item, header.into(), &message),
-            Event::Status { item, header, message } => self.published(&item, header.into(), &message),
-            Event::Withdrawn { item } => self.withdrawn(&item),
-            Event::Dictionary(request) => {
+            AcceptorEvent::DirectoryCleared => self.link.has_news = true,
+            AcceptorEvent::Image { item, header, message } => self.published(&item, header.into(), &message),
+            AcceptorEvent::Update { item, header, message } => self.published(&item, header.into(), &message),
+            AcceptorEvent::Status { item, header, message } => self.published(&item, header.into(), &message),
+            AcceptorEvent::Withdrawn { item } => self.withdrawn(&item),
+            AcceptorEvent::Dictionary(request) => {
                 let _ = acceptor.dictionary(out, request.stream_id, &self.desk.settings.dictionary);
             }
-            Event::Ack(ack) => self.desk.acknowledged(self.link.id, &ack),
-            Event::Generic { header, message } => {
+            AcceptorEvent::Ack(ack) => self.desk.acknowledged(self.link.id, &ack),
+            AcceptorEvent::Generic { header, message } => {
                 let known = self.link.publishing.items.get(&header.stream_id);
                 let Some(known) = known.copied() else { return };
                 if self.desk.serving.server(known.domain, known.item) != Some(self.link.id) {
@@ -276,7 +276,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         };
         if let Some(why) = refusal {
             refuse(acceptor, out, StateCode::NOT_ENTITLED, why);
-            self.desk.note(Note::Denied { source, why: why.to_owned() });
+            self.desk.note(SourceNote::Denied { source, why: why.to_owned() });
             return;
         }
         let features = LoginFeatures {
@@ -295,7 +295,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         if !is_reissue {
             self.link.name.clone_from(&source);
             self.link.publishing.user = user;
-            self.desk.note(Note::LoggedIn { source });
+            self.desk.note(SourceNote::LoggedIn { source });
         }
     }
 
@@ -344,7 +344,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         }
     }
 
-    fn published(&mut self, item: &Item<'_>, header: Header<'_>, message: &MessageView<'_>) {
+    fn published(&mut self, item: &PublishedItem<'_>, header: Header<'_>, message: &MessageView<'_>) {
         let mut passed = Passed::new(header, message);
         let services = &self.link.publishing.services;
         let place = services.iter().find(|(id, _)| Some(*id) == item.service_id).map(|(_, place)| *place);
@@ -429,7 +429,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
     }
 
     /// Handles an item whose stream is reused for another: its publisher no longer publishes it.
-    fn withdrawn(&mut self, item: &Item<'_>) {
+    fn withdrawn(&mut self, item: &PublishedItem<'_>) {
         if let (Some(cache), Some(id)) = (&mut self.link.publishing.standby, item.service_id)
             && let Some((_, place)) = self.link.publishing.services.iter().find(|(theirs, _)| *theirs == id)
             && let Some(service) = self.desk.services.get(*place)
@@ -468,7 +468,7 @@ impl Sources {
                 {
                     publishing.refusals.push(name.to_owned());
                     let (source, service) = (link.state.name.clone(), name.escape_debug().to_string());
-                    self.desk.note(Note::NotTaken { source, service });
+                    self.desk.note(SourceNote::NotTaken { source, service });
                 }
                 continue;
             };
@@ -505,7 +505,7 @@ impl Sources {
         let Some(link) = self.links.get(&id) else { return Ok(()) };
         let source = link.state.name.clone();
         let concerned: Vec<usize> = link.state.publishing.services.iter().map(|(_, p)| *p).collect();
-        self.desk.note(Note::Gone { source, why: why.to_owned() });
+        self.desk.note(SourceNote::Gone { source, why: why.to_owned() });
         for place in &concerned {
             if let Some(service) = self.desk.services.get_mut(*place) {
                 service.members.retain(|member| member.link != id);
@@ -550,7 +550,7 @@ impl Sources {
             return Ok(());
         }
         link.state.publishing.shares.push(place);
-        self.desk.note(Note::Serves { service, source: Some(link.state.name.clone()) });
+        self.desk.note(SourceNote::Serves { service, source: Some(link.state.name.clone()) });
         self.take_up_published(place, id, to, time)
     }
 
@@ -576,7 +576,7 @@ impl Sources {
             self.doubt_published(place, id, suspect("The source is down"), to, time)?;
         self.desk.counters.taken_over += u64::from(taken_over > 0);
         if taken_over + unserved > 0 {
-            self.desk.note(Note::Left { service, source, taken_over, unserved });
+            self.desk.note(SourceNote::Left { service, source, taken_over, unserved });
         }
         Ok(())
     }

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 
 use tapeline_omm::State;
 use tapeline_omm::role::Outbox;
-use tapeline_omm::role::consumer::{Application, Consumer, Event, Handle, ItemRequest, Reissue, ServiceName};
+use tapeline_omm::role::consumer::{
+    Consumer, ConsumerApplication, ConsumerEvent, Handle, ItemRequest, Reissue, ServiceName,
+};
 use tapeline_omm::rwf::{Header, Priority, StateCode, StreamState};
 
 use super::passing::{About, Passed, closed, is_final, is_suspect, suspect};
 use super::services::Service;
-use super::{Desk, Link, LinkId, Note, Policy, Role, Sources, Taking, Wish};
+use super::{Desk, Link, LinkId, Policy, Role, SourceNote, Sources, Taking, Wish};
 use crate::cache::ItemKey;
 use crate::demand::{Answer, ItemName};
 use crate::publish::Refused;
@@ -163,39 +165,39 @@ fn closure(turn: u32, place: u32) -> u64 {
     u64::from(turn) << 32 | u64::from(place)
 }
 
-impl<P: Publish, T: Time> Application for Taking<'_, P, T> {
-    fn event(&mut self, consumer: &mut Consumer, _out: &mut dyn Outbox, event: Event<'_>) {
+impl<P: Publish, T: Time> ConsumerApplication for Taking<'_, P, T> {
+    fn event(&mut self, consumer: &mut Consumer, _out: &mut dyn Outbox, event: ConsumerEvent<'_>) {
         if self.refused.is_err() {
             return;
         }
         let link = self.link.id;
         match event {
-            Event::Connect { attempt } => self.desk.wishes.push_back(Wish::Connect { link, attempt }),
-            Event::Disconnect => {
+            ConsumerEvent::Connect { attempt } => self.desk.wishes.push_back(Wish::Connect { link, attempt }),
+            ConsumerEvent::Disconnect => {
                 self.link.has_news = true;
                 self.desk.wishes.push_back(Wish::Disconnect { link });
             }
-            Event::TimedOut(wait) => {
+            ConsumerEvent::TimedOut(wait) => {
                 let why = format!("{wait:?} was not answered in time").to_lowercase();
-                self.desk.note(Note::Gone { source: self.link.name.clone(), why });
+                self.desk.note(SourceNote::Gone { source: self.link.name.clone(), why });
             }
-            Event::Ended { state } => {
+            ConsumerEvent::Ended { state } => {
                 let why = String::from_utf8_lossy(state.text).escape_debug().to_string();
-                self.desk.note(Note::Denied { source: self.link.name.clone(), why });
+                self.desk.note(SourceNote::Denied { source: self.link.name.clone(), why });
                 self.link.has_news = true;
                 self.link.again = Some(self.desk.now + self.desk.settings.refused_pause_ms * 1_000_000);
             }
-            Event::Ready => {
+            ConsumerEvent::Ready => {
                 self.link.has_news = true;
                 self.link.is_known_lost = false;
-                self.desk.note(Note::LoggedIn { source: self.link.name.clone() });
+                self.desk.note(SourceNote::LoggedIn { source: self.link.name.clone() });
             }
-            Event::Directory(_) => self.link.has_news = true,
-            Event::Message { closure, message, is_final, .. } => {
+            ConsumerEvent::Directory(_) => self.link.has_news = true,
+            ConsumerEvent::Message { closure, message, is_final, .. } => {
                 let Ok(header) = message.header() else { return };
                 self.take(closure, &Passed::new(header, message), is_final);
             }
-            Event::State { closure, state, is_final, .. } => {
+            ConsumerEvent::State { closure, state, is_final, .. } => {
                 // A state of all items, because the provider refuses the plant: they are lost there, but have not ended.
                 if is_final && consumer.is_ended() {
                     self.lost(closure, state);
@@ -204,11 +206,13 @@ impl<P: Publish, T: Time> Application for Taking<'_, P, T> {
                     self.take(closure, &passed, is_final);
                 }
             }
-            Event::Ack { item, ack } => match item.and_then(|item| self.desk.private.number_at(link, item)) {
-                // The ids on a private stream are the client's own.
-                Some(number) => self.desk.pass_receipt(number, &ack),
-                None => self.desk.acknowledged(link, &ack),
-            },
+            ConsumerEvent::Ack { item, ack } => {
+                match item.and_then(|item| self.desk.private.number_at(link, item)) {
+                    // The ids on a private stream are the client's own.
+                    Some(number) => self.desk.pass_receipt(number, &ack),
+                    None => self.desk.acknowledged(link, &ack),
+                }
+            }
             _ => {}
         }
     }

@@ -24,7 +24,7 @@ pub enum Standing {
 
 /// The role of a source in a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Part {
+pub enum SourceRole {
     /// The source serves: its data is passed on.
     Serves,
     /// The source is up, and takes over when the serving one fails.
@@ -86,12 +86,12 @@ impl<'s> SeenSource<'s> {
     #[must_use]
     pub fn stands_by(&self) -> usize {
         // A source that is down stores data to pass on when it is up.
-        let is_up = self.services().any(|(_, part)| part != Part::Down);
+        let is_up = self.services().any(|(_, part)| part != SourceRole::Down);
         if is_up { self.link.state.publishing.kept() } else { 0 }
     }
 
     /// Returns the services of the source, each with the role of the source.
-    pub fn services(&self) -> impl Iterator<Item = (&'s str, Part)> + use<'s> {
+    pub fn services(&self) -> impl Iterator<Item = (&'s str, SourceRole)> + use<'s> {
         let id = self.id;
         let (kept, serving) = (self.link.state.publishing.kept(), &self.sources.desk.serving);
         let services = self.sources.desk.services.iter().enumerate();
@@ -99,13 +99,13 @@ impl<'s> SeenSource<'s> {
             let member = service.members.iter().find(|member| member.link == id)?;
             let is_spread = service.policy() == Some(Policy::Balance);
             let part = match service.active {
-                _ if !member.is_up => Part::Down,
+                _ if !member.is_up => SourceRole::Down,
                 _ if service.is_merged() => {
                     let serves = serving.served(place, id) > 0;
-                    if serves || kept == 0 { Part::Serves } else { Part::StandsBy }
+                    if serves || kept == 0 { SourceRole::Serves } else { SourceRole::StandsBy }
                 }
-                Some(active) if active == id || is_spread => Part::Serves,
-                _ => Part::StandsBy,
+                Some(active) if active == id || is_spread => SourceRole::Serves,
+                _ => SourceRole::StandsBy,
             };
             Some((service.name(), part))
         })

@@ -8,7 +8,8 @@ use tapeline_omm::rwf::{Domain, FilterAction, MapAction, StateCode};
 
 use super::passing::suspect;
 use super::{
-    Desk, Link, LinkId, Note, Policy, Posts, Role, ServiceSettings, Settings, Sharing, Sources, Sourcing,
+    Desk, Link, LinkId, Policy, Posts, Role, ServiceSettings, Settings, Sharing, SourceNote, Sources,
+    Sourcing,
 };
 use crate::publish::Refused;
 use crate::{Publish, Sequencer, Time};
@@ -278,7 +279,7 @@ impl Sources {
                 }
                 // In a merged service each publisher is reported when it joins.
                 if !is_merged || source.is_none() {
-                    self.desk.note(Note::Serves { service, source });
+                    self.desk.note(SourceNote::Serves { service, source });
                 }
             }
         }

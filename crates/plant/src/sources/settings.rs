@@ -15,7 +15,7 @@ pub struct Settings {
     /// The interactive providers to which the plant logs in.
     pub providers: Vec<ProviderSettings>,
     /// The settings of each connection of a non-interactive provider.
-    pub publishers: acceptor::Settings,
+    pub publishers: acceptor::AcceptorSettings,
     /// Maximum number of connections of non-interactive providers without a login. Beyond it the oldest one is closed once it is a second old,
     /// so that such connections cannot keep others out.
     pub max_strangers: usize,
@@ -49,7 +49,7 @@ impl Default for Settings {
         Self {
             services: Vec::new(),
             providers: Vec::new(),
-            publishers: acceptor::Settings::default(),
+            publishers: acceptor::AcceptorSettings::default(),
             max_strangers: 50,
             users: None,
             dictionary: Arc::new(Dictionary::builtin().clone()),
@@ -143,7 +143,7 @@ pub struct ProviderSettings {
     /// The name of the provider in logs and tables.
     pub name: String,
     /// The time-outs and limits; [`Settings::max_items`] also limits the number of open items.
-    pub consumer: consumer::Settings,
+    pub consumer: consumer::ConsumerSettings,
     /// The user name of the login.
     pub user: String,
     /// The password of the login, if the provider requires one.

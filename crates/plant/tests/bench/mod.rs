@@ -4,9 +4,9 @@
 
 use std::cell::Cell;
 
-use tapeline_feed::itch::encode::{AddOrder, OrderDelete, Prefix, StockDirectory, text};
+use tapeline_feed::itch::encode::{AddOrder, OrderDelete, PrefixFields, StockDirectory, text};
 use tapeline_feed::line::Line;
-use tapeline_feed::moldudp64::{PacketBuilder, Session};
+use tapeline_feed::moldudp64::{MoldSession, PacketBuilder};
 use tapeline_feed::{Protocol, book, line};
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::MessageView;
@@ -67,8 +67,8 @@ impl Bench {
             midnight_before: None,
             midnight: MIDNIGHT,
             publish,
-            arbitration: line::Settings { window_age_ns: 1_000, ..line::Settings::default() },
-            books: book::Settings::default(),
+            arbitration: line::ArbiterSettings { window_age_ns: 1_000, ..line::ArbiterSettings::default() },
+            books: book::BookSettings::default(),
         }
     }
 
@@ -96,7 +96,7 @@ pub(crate) fn packet(first: u64, messages: &[Vec<u8>]) -> Vec<u8> {
 
 pub(crate) fn packet_of(session: &str, first: u64, messages: &[Vec<u8>]) -> Vec<u8> {
     let mut buffer = vec![0; 1_400];
-    let mut builder = PacketBuilder::new(&mut buffer, Session::new(session), first).unwrap();
+    let mut builder = PacketBuilder::new(&mut buffer, MoldSession::new(session), first).unwrap();
     for message in messages {
         builder.push(message).unwrap();
     }
@@ -105,8 +105,8 @@ pub(crate) fn packet_of(session: &str, first: u64, messages: &[Vec<u8>]) -> Vec<
     buffer
 }
 
-pub(crate) fn at(ts_ns: u64) -> Prefix {
-    Prefix { locate: 13, tracking: 0, ts_ns }
+pub(crate) fn at(ts_ns: u64) -> PrefixFields {
+    PrefixFields { locate: 13, tracking: 0, ts_ns }
 }
 
 pub(crate) fn directory() -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 use tapeline_omm::rwf::{DataType, Flags, MessageView, flags};
 use tapeline_plant::Seq;
-use tapeline_plant::cache::{Answer, Applied, Cache, Limits};
+use tapeline_plant::cache::{AnswerParameters, Applied, Cache, Limits};
 
 use crate::cache::messages::{self, CLEAR, COMPLETE, ITEM, refresh, status, update};
 use crate::cache::model::{Entry, Node, image_of, laid, written};
@@ -187,7 +187,7 @@ fn story() -> impl Strategy<Value = (Form, Vec<Step>)> {
 /// The payloads of an image's parts, with so much room for each.
 fn payloads(cache: &Cache, room: usize) -> Vec<Vec<u8>> {
     let image = cache.image(&ITEM).unwrap();
-    let parts = messages::written(image.parts(Answer::to(1)), room);
+    let parts = messages::written(image.parts(AnswerParameters::to(1)), room);
     let views: Vec<_> = parts.iter().map(|part| MessageView::parse(part).unwrap()).collect();
     for (place, view) in views.iter().enumerate() {
         let header = view.header().unwrap();
@@ -232,10 +232,10 @@ proptest! {
         }
         // In the smallest parts that will do, it is the same image.
         if let Some(model) = model {
-            let whole = messages::written(cache.image(&ITEM).unwrap().parts(Answer::to(1)), 50_000)[0].len();
+            let whole = messages::written(cache.image(&ITEM).unwrap().parts(AnswerParameters::to(1)), 50_000)[0].len();
             let mut room = 40;
             while room < whole {
-                let mut parts = cache.image(&ITEM).unwrap().parts(Answer::to(1));
+                let mut parts = cache.image(&ITEM).unwrap().parts(AnswerParameters::to(1));
                 let mut out = vec![0; room];
                 while let Ok(Some(_)) = parts.write(&mut out) {}
                 if let Ok(None) = parts.write(&mut out) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tapeline_omm::rwf::{Domain, MessageView, SetDefinitions};
 use tapeline_omm::{Dictionary, Fid};
 use tapeline_plant::Seq;
-use tapeline_plant::cache::{Answer, Cache, ItemKey, Limits, Refused, View};
+use tapeline_plant::cache::{AnswerParameters, Cache, ItemKey, Limits, NotApplied, View};
 
 use super::model;
 
@@ -14,7 +14,7 @@ const LIMITS: Limits = Limits { items: 3, bytes: 60_000, image_bytes: 20_000, en
 
 /// Everything that the cache gives out of an item: none of it may be unreadable.
 fn given_out(cache: &Cache, key: &ItemKey<'_>, view: View<'_>) -> Option<Vec<Vec<u8>>> {
-    let mut parts = cache.image(key)?.parts(Answer { view, ..Answer::to(1) });
+    let mut parts = cache.image(key)?.parts(AnswerParameters { view, ..AnswerParameters::to(1) });
     let mut out = vec![0xEE; 70_000];
     let mut all = Vec::new();
     while let Some(len) = parts.write(&mut out).expect("there is room for every entry") {
@@ -58,7 +58,7 @@ pub(crate) fn applied(cache: &mut Cache, key: &ItemKey<'_>, seq: Seq, message: &
     let after = given_out(cache, key, View::All);
     match done {
         Ok(_) => {}
-        Err(Refused::Limit { .. }) => {
+        Err(NotApplied::Limit { .. }) => {
             if let Some(image) = cache.image(key) {
                 assert!(!image.is_complete(), "an image over a limit");
             }

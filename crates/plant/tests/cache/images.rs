@@ -4,7 +4,7 @@ use tapeline_omm::rwf::{
     DataState, DataType, Flags, Header, MessageView, Qos, RefreshHeader, State, StateCode, StreamState, flags,
 };
 use tapeline_plant::Seq;
-use tapeline_plant::cache::{Answer, Applied, Cache, ItemKey, Limits, Memory, Refused};
+use tapeline_plant::cache::{AnswerParameters, Applied, Cache, ItemKey, Limits, Memory, NotApplied};
 
 use crate::cache::messages::{
     CLEAR, COMPLETE, ITEM, apply, fields_of, list, payload, refresh, status, update, whole, written,
@@ -38,7 +38,7 @@ fn an_image_says_what_its_messages_said() {
     );
     let image = cache.image(&ITEM).unwrap();
     assert_eq!((image.seq(), image.state(), image.group()), (Seq(7), suspect, &b"\0\x03"[..]));
-    let parts = written(image.parts(Answer::to(-3)), 300);
+    let parts = written(image.parts(AnswerParameters::to(-3)), 300);
     let message = MessageView::parse(&parts[0]).unwrap();
     let Header::Refresh(given) = message.header().unwrap() else { panic!("{message:?}") };
     assert_eq!(given.state, suspect);
@@ -112,7 +112,7 @@ fn an_update_of_another_shape_is_refused_and_a_refresh_heals() {
     let mut cache = Cache::new(Limits::default());
     apply(&mut cache, 1, &refresh(CLEAR | COMPLETE, FIELDS, &list(&[(1, "a")])));
     let refused = cache.apply(&ITEM, Seq(2), &update(Flags::NONE, DataType::OPAQUE, b"??"));
-    assert_eq!(refused, Err(Refused::Mismatch { image: FIELDS, update: DataType::OPAQUE }));
+    assert_eq!(refused, Err(NotApplied::Mismatch { image: FIELDS, update: DataType::OPAQUE }));
     let image = cache.image(&ITEM).unwrap();
     assert_eq!((image.seq(), image.is_complete(), image.state().data), (Seq(1), false, DataState::SUSPECT));
     // What is laid over the image does not bring back what it lacks; an image does.
@@ -134,7 +134,7 @@ fn bytes_are_replaced_as_a_whole() {
     let long = update(Flags::NONE, DataType::XML, &[b' '; 101]);
     assert_eq!(
         cache.apply(&ITEM, Seq(4), &long),
-        Err(Refused::Limit { what: "bytes of an image", limit: 100 })
+        Err(NotApplied::Limit { what: "bytes of an image", limit: 100 })
     );
     assert!(!cache.image(&ITEM).unwrap().is_complete());
 }
@@ -146,7 +146,7 @@ fn a_limit_of_items_refuses_the_next_one_alone() {
     let keys = [b"A", b"B", b"C"].map(|name| ItemKey { name, ..ITEM });
     assert!(cache.apply(&keys[0], Seq(1), &message).is_ok());
     assert!(cache.apply(&keys[1], Seq(2), &message).is_ok());
-    let refused = Err(Refused::Limit { what: "items", limit: 2 });
+    let refused = Err(NotApplied::Limit { what: "items", limit: 2 });
     assert_eq!(cache.apply(&keys[2], Seq(3), &message), refused);
     assert!(cache.image(&keys[2]).is_none());
     assert!(cache.image(&keys[0]).unwrap().is_complete() && cache.image(&keys[1]).unwrap().is_complete());

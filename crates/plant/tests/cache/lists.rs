@@ -9,7 +9,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_omm::{Dictionary, Fid};
 use tapeline_plant::Seq;
-use tapeline_plant::cache::{Answer, Applied, Cache, Limits, View};
+use tapeline_plant::cache::{AnswerParameters, Applied, Cache, Limits, View};
 
 use crate::cache::messages::{
     CLEAR, COMPLETE, ITEM, apply, fields_of, list, payload, refresh, status, update, written,
@@ -229,7 +229,7 @@ fn a_view_gives_the_fields_that_are_wanted_and_there() {
     let fields = list(&[(1, "a"), (22, "bid"), (25, "ask")]);
     apply(&mut cache, 1, &refresh(CLEAR | COMPLETE, DataType::FIELD_LIST, &fields));
     let wanted = [Fid(25), Fid(30), Fid(1), Fid(25)];
-    let answer = Answer { view: View::Fields(&wanted), ..Answer::to(9) };
+    let answer = AnswerParameters { view: View::Fields(&wanted), ..AnswerParameters::to(9) };
     let parts = written(cache.image(&ITEM).unwrap().parts(answer), 200);
     let message = MessageView::parse(&parts[0]).unwrap();
     let seen: Vec<_> = fields_of(message.payload()).into_keys().collect();

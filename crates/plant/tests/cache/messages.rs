@@ -7,7 +7,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_omm::{Fid, FieldList, FieldListEncoder};
 use tapeline_plant::Seq;
-use tapeline_plant::cache::{Answer, Cache, ItemKey, Parts};
+use tapeline_plant::cache::{AnswerParameters, Cache, ItemKey, Parts};
 
 pub(crate) const COMPLETE: Flags = flags::refresh::REFRESH_COMPLETE;
 pub(crate) const CLEAR: Flags = flags::refresh::CLEAR_CACHE;
@@ -85,7 +85,7 @@ pub(crate) fn written(mut parts: Parts<'_, '_>, room: usize) -> Vec<Vec<u8>> {
 
 /// The payload of an image that is one part.
 pub(crate) fn payload(cache: &Cache) -> Vec<u8> {
-    let parts = written(cache.image(&ITEM).unwrap().parts(Answer::to(3)), 1 << 20);
+    let parts = written(cache.image(&ITEM).unwrap().parts(AnswerParameters::to(3)), 1 << 20);
     assert_eq!(parts.len(), 1);
     let message = MessageView::parse(&parts[0]).unwrap();
     assert!(message.is_refresh_complete());

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tapeline_omm::rwf::{DataType, MessageClass, MessageView, SetDefinitions};
 use tapeline_plant::Seq;
-use tapeline_plant::cache::{Answer, Cache, Limits};
+use tapeline_plant::cache::{AnswerParameters, Cache, Limits};
 
 use crate::cache::messages::{CLEAR, COMPLETE, ITEM, apply, refresh, written};
 use crate::cache::model::{Node, image_of, laid, read};
@@ -40,7 +40,7 @@ fn golden_containers_are_kept_as_they_are() {
         let Ok(node) = read(container, payload, &SetDefinitions::NONE) else { continue };
         apply(&mut cache, n as u64, &refresh(CLEAR | COMPLETE, container, payload));
         let image = cache.image(&ITEM).unwrap();
-        let payloads: Vec<_> = written(image.parts(Answer::to(1)), 1 << 16)
+        let payloads: Vec<_> = written(image.parts(AnswerParameters::to(1)), 1 << 16)
             .iter()
             .map(|part| MessageView::parse(part).unwrap().payload().to_vec())
             .collect();

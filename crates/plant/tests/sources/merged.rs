@@ -9,7 +9,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_plant::Items;
 use tapeline_plant::demand::{Demand, Ticket};
-use tapeline_plant::sources::{LinkId, Part, Posts};
+use tapeline_plant::sources::{LinkId, Posts, SourceRole};
 use tapeline_plant::tick::Tick;
 
 use super::world::{
@@ -17,7 +17,7 @@ use super::world::{
 };
 
 /// The figures of each publisher that is there: what it is to the service, how many items it serves and stands by for.
-fn figures(world: &World) -> Vec<(Part, usize, usize)> {
+fn figures(world: &World) -> Vec<(SourceRole, usize, usize)> {
     let of = |seen: tapeline_plant::sources::SeenSource<'_>| {
         let (_, part) = seen.services().next().unwrap();
         (part, seen.serves(), seen.stands_by())
@@ -44,7 +44,7 @@ fn a_service_has_the_items_of_all_its_publishers() {
     world.say_of_last(second, &Say::Update(update()), &fields(201));
     world.say_of_last(first, &Say::Update(update()), &fields(101));
     assert_eq!(world.ticks(), ["B UPDATE 2.01", "A UPDATE 1.01"]);
-    assert_eq!(figures(&world), [(Part::Serves, 1, 0), (Part::Serves, 1, 0)]);
+    assert_eq!(figures(&world), [(SourceRole::Serves, 1, 0), (SourceRole::Serves, 1, 0)]);
     let notes: Vec<String> =
         std::iter::from_fn(|| world.sources.next_note()).map(|n| n.to_string()).collect();
     let serves = |name: &str| format!("service FEED is served by publisher {name}");
@@ -52,7 +52,7 @@ fn a_service_has_the_items_of_all_its_publishers() {
     // Whose items are gone is said item by item; the service is up as long as somebody has it.
     world.kill(first);
     assert_eq!(world.ticks(), ["A STATUS OPEN SUSPECT \"The source is down\" (suspect)"]);
-    assert_eq!((unserved(&world), figures(&world)), (1, vec![(Part::Serves, 1, 0)]));
+    assert_eq!((unserved(&world), figures(&world)), (1, vec![(SourceRole::Serves, 1, 0)]));
     world.say_of_last(second, &Say::Update(update()), &fields(202));
     assert_eq!(world.ticks(), ["B UPDATE 2.02"]);
     world.publisher("alice", &[service(NAME, true)], &[("A", 105)]);
@@ -71,7 +71,10 @@ fn who_has_published_an_item_too_takes_it_over_with_its_image() {
     world.say_of_last(second, &Say::Update(update()), &fields(98));
     world.say_of_last(third, &Say::Update(update()), &fields(49));
     assert_eq!(world.ticks(), [""; 0], "it is not their turn");
-    assert_eq!(figures(&world), [(Part::Serves, 2, 0), (Part::Serves, 1, 1), (Part::StandsBy, 0, 1)]);
+    assert_eq!(
+        figures(&world),
+        [(SourceRole::Serves, 2, 0), (SourceRole::Serves, 1, 1), (SourceRole::StandsBy, 0, 1)]
+    );
     world.say_of_last(first, &Say::Update(update()), &fields(101));
     assert_eq!(world.ticks(), ["BOTH UPDATE 1.01"]);
     world.kill(first);
@@ -87,13 +90,13 @@ fn who_has_published_an_item_too_takes_it_over_with_its_image() {
     world.say_of_last(second, &Say::Update(update()), &fields(97));
     world.say_of_last(third, &Say::Update(update()), &fields(48));
     assert_eq!(world.ticks(), ["BOTH UPDATE 0.97"]);
-    assert_eq!(figures(&world), [(Part::Serves, 2, 0), (Part::StandsBy, 0, 1)]);
+    assert_eq!(figures(&world), [(SourceRole::Serves, 2, 0), (SourceRole::StandsBy, 0, 1)]);
     // Who comes back stands by behind those that are there, and serves what is nobody's.
     let first = world.publisher("alice", &[service(NAME, true)], &[("ALONE", 9), ("BOTH", 110)]);
     assert_eq!(world.ticks(), ["ALONE REFRESH OPEN OK 0.09"]);
     world.kill(second);
     world.ticks();
-    assert_eq!(figures(&world), [(Part::Serves, 1, 0), (Part::Serves, 1, 1)]);
+    assert_eq!(figures(&world), [(SourceRole::Serves, 1, 0), (SourceRole::Serves, 1, 1)]);
     world.say_of_last(third, &Say::Update(update()), &fields(47));
     world.say_of_last(first, &Say::Update(update()), &fields(111));
     assert_eq!(world.ticks(), ["BOTH UPDATE 0.47"]);
@@ -110,7 +113,10 @@ fn an_item_that_its_publisher_ends_goes_on_where_another_has_it() {
     // The last one's word is the item's.
     world.say_of_last(second, &Say::Status(closed(b"nor of mine")), &[]);
     assert_eq!(world.ticks(), ["BOTH STATUS CLOSED SUSPECT \"nor of mine\" (suspect)"]);
-    assert_eq!((unserved(&world), figures(&world)), (0, vec![(Part::Serves, 0, 0), (Part::Serves, 0, 0)]));
+    assert_eq!(
+        (unserved(&world), figures(&world)),
+        (0, vec![(SourceRole::Serves, 0, 0), (SourceRole::Serves, 0, 0)])
+    );
     // One that stood by and ended it takes nothing over.
     let first = world.publisher("carol", &[service(NAME, true)], &[("OTHER", 100)]);
     let second = world.publisher("dave", &[service(NAME, true)], &[("OTHER", 200)]);
@@ -196,13 +202,13 @@ fn a_publisher_whose_service_is_down_serves_nothing_until_it_is_up() {
         ticks,
         ["ALONE STATUS OPEN SUSPECT \"The source is down\" (suspect)", "BOTH REFRESH OPEN OK 2.00"]
     );
-    assert_eq!(figures(&world), [(Part::Down, 0, 0), (Part::Serves, 1, 0)]);
+    assert_eq!(figures(&world), [(SourceRole::Down, 0, 0), (SourceRole::Serves, 1, 0)]);
     world.say_of_last(first, &Say::Refresh(refresh()), &fields(105));
     world.change_service(first, state(1));
     assert_eq!(world.ticks(), [""; 0], "it stands by for BOTH, and has no new image of ALONE");
     world.kill(second);
     assert_eq!(world.ticks(), ["BOTH REFRESH OPEN OK 1.05"]);
-    assert_eq!(figures(&world), [(Part::Serves, 2, 0)]);
+    assert_eq!(figures(&world), [(SourceRole::Serves, 2, 0)]);
     world.change_service(first, state(0));
     assert_eq!(
         world.ticks(),
@@ -270,7 +276,7 @@ fn items_of_all_publishers_together_have_their_places() {
     let alice = world.publisher("alice", &[service(NAME, true)], &[("A", 100), ("B", 200)]);
     let bob = world.publisher("bob", &[service(NAME, true)], &[("B", 201), ("C", 300)]);
     assert_eq!(world.ticks().len(), 3, "there is no place for C");
-    assert_eq!(figures(&world), [(Part::Serves, 2, 0), (Part::StandsBy, 0, 1)]);
+    assert_eq!(figures(&world), [(SourceRole::Serves, 2, 0), (SourceRole::StandsBy, 0, 1)]);
     world.kill(alice);
     world.ticks();
     world.say_of_last(bob, &Say::Refresh(refresh()), &fields(301));
@@ -278,7 +284,7 @@ fn items_of_all_publishers_together_have_their_places() {
     assert!(ticks[0].starts_with("A STATUS CLOSED_RECOVER") && ticks[0].ends_with("(last)"), "{ticks:?}");
     assert_eq!(ticks[1..], ["C REFRESH OPEN OK 3.01"]);
     // What was ended is no longer missing.
-    assert_eq!((unserved(&world), figures(&world)), (0, vec![(Part::Serves, 2, 0)]));
+    assert_eq!((unserved(&world), figures(&world)), (0, vec![(SourceRole::Serves, 2, 0)]));
     world.demand(open("A"));
     assert_eq!(world.answered(), ["A: STATUS OPEN SUSPECT \"Nobody has published this item yet\""]);
 }

@@ -7,7 +7,7 @@ use tapeline_omm::role::ni_provider::Publish as Say;
 use tapeline_omm::rwf::{DataState, Domain, Key, StatusHeader, StreamState};
 use tapeline_plant::Items;
 use tapeline_plant::demand::Demand;
-use tapeline_plant::sources::{Note, Posts, Settings, Sharing, Sourcing};
+use tapeline_plant::sources::{Posts, Settings, Sharing, SourceNote, Sourcing};
 
 use super::world::{
     NAME, SERVICE, World, bytes, copy, fields, item, open, published, refresh, service, update,
@@ -148,16 +148,16 @@ fn what_may_not_be_published_is_refused() {
         Sourcing::Publishers { users: Some(vec!["alice".to_owned()]), sharing: Sharing::First };
     let mut world = World::new(settings);
     let notes =
-        |world: &mut World| -> Vec<Note> { std::iter::from_fn(|| world.sources.next_note()).collect() };
+        |world: &mut World| -> Vec<SourceNote> { std::iter::from_fn(|| world.sources.next_note()).collect() };
     world.publisher("eve", &[service(NAME, true)], &[("IBM", 1)]);
     let said = notes(&mut world);
-    assert!(matches!(&said[..], [Note::Denied { .. }, ..]), "{said:?}");
+    assert!(matches!(&said[..], [SourceNote::Denied { .. }, ..]), "{said:?}");
     world.publisher("bob", &[service(NAME, true)], &[("IBM", 1)]);
     let said = notes(&mut world);
-    assert!(matches!(&said[..], [Note::LoggedIn { .. }, Note::NotTaken { .. }]), "{said:?}");
+    assert!(matches!(&said[..], [SourceNote::LoggedIn { .. }, SourceNote::NotTaken { .. }]), "{said:?}");
     world.publisher("alice", &[service("OTHER", true)], &[("IBM", 1)]);
     let said = notes(&mut world);
-    assert!(matches!(&said[..], [Note::LoggedIn { .. }, Note::NotTaken { .. }]), "{said:?}");
+    assert!(matches!(&said[..], [SourceNote::LoggedIn { .. }, SourceNote::NotTaken { .. }]), "{said:?}");
     assert_eq!(world.ticks(), [""; 0]);
     assert_eq!(world.sources.counters().passed_over, 2);
     // A consumer has lost its way.
@@ -165,7 +165,7 @@ fn what_may_not_be_published_is_refused() {
     let login = bytes(|room| LoginRequest::new(b"alice").encode(room));
     world.say(link, |out| assert!(out.send(&login).is_queued()));
     let said = notes(&mut world);
-    assert!(matches!(&said[..], [Note::Denied { .. }, Note::Gone { .. }]), "{said:?}");
+    assert!(matches!(&said[..], [SourceNote::Denied { .. }, SourceNote::Gone { .. }]), "{said:?}");
 }
 
 #[test]
@@ -195,9 +195,9 @@ fn what_does_not_fit_is_said_and_suspect() {
     world.say(link, |out| assert!(out.send(&image).is_queued()));
     assert_eq!(world.ticks(), [""; 0]);
     assert_eq!(world.sources.counters().no_place, 1);
-    let notes: Vec<Note> = std::iter::from_fn(|| world.sources.next_note()).collect();
-    assert!(notes.iter().any(|note| matches!(note, Note::TooLong { .. })), "{notes:?}");
-    assert!(notes.iter().any(|note| matches!(note, Note::NoPlace { .. })), "{notes:?}");
+    let notes: Vec<SourceNote> = std::iter::from_fn(|| world.sources.next_note()).collect();
+    assert!(notes.iter().any(|note| matches!(note, SourceNote::TooLong { .. })), "{notes:?}");
+    assert!(notes.iter().any(|note| matches!(note, SourceNote::NoPlace { .. })), "{notes:?}");
 }
 
 #[test]
@@ -236,7 +236,8 @@ fn an_item_that_nobody_has_makes_place_for_another() {
         [format!("A {doubt}"), format!("B {doubt}"), format!("B {LAST}"), "C REFRESH OPEN OK 3.00".into()];
     assert_eq!(world.ticks(), told);
     assert!(
-        std::iter::from_fn(|| world.sources.next_note()).any(|note| matches!(note, Note::NoPlace { .. }))
+        std::iter::from_fn(|| world.sources.next_note())
+            .any(|note| matches!(note, SourceNote::NoPlace { .. }))
     );
     // Nobody has it any more: whoever was refused finds the place with its next image, and keeps it.
     world.demand(Demand::Close { item: item("A") });

@@ -7,7 +7,7 @@ use tapeline_measure::Nanos;
 use tapeline_omm::domain::directory::{self, Info, ServiceState};
 use tapeline_omm::domain::{LoginFeatures, LoginRequest, ServiceEntry, ServicePart};
 use tapeline_omm::role::ni_provider::{self, NiProvider, Publish as Say};
-use tapeline_omm::role::provider::{self, Event, Provider, StreamHandle};
+use tapeline_omm::role::provider::{self, Provider, ProviderEvent, StreamHandle};
 use tapeline_omm::role::{Nowhere, Outbox, Queue, consumer};
 use tapeline_omm::rwf::{
     DataType, Domain, GenericHeader, Header, MessageView, PostHeader, Priority, RefreshHeader, StatusHeader,
@@ -136,7 +136,7 @@ fn settings(sources: Sourcing, providers: usize, posts: Posts) -> Settings {
         providers: (0..providers)
             .map(|number| ProviderSettings {
                 name: format!("P{number}"),
-                consumer: consumer::Settings::default(),
+                consumer: consumer::ConsumerSettings::default(),
                 user: "plant".into(),
                 password: None,
                 application_id: "256".into(),
@@ -230,7 +230,7 @@ impl World {
         services: &[ServiceEntry],
         prices: &[(&str, i64)],
     ) -> LinkId {
-        let settings = ni_provider::Settings::default();
+        let settings = ni_provider::NiProviderSettings::default();
         let mut role = NiProvider::new(settings, &LoginRequest::new(user.as_bytes()), services).unwrap();
         let mut desk = Desk::default();
         for (name, price) in prices {
@@ -350,7 +350,7 @@ impl World {
             match wish {
                 Wish::Disconnect { link } => _ = self.ends.0.remove(&link),
                 Wish::Connect { link, .. } if self.is_there[link.0 as usize] => {
-                    let role = Provider::new(provider::Settings::default(), self.now());
+                    let role = Provider::new(provider::ProviderSettings::default(), self.now());
                     let mut to_peer = Queue::new(1 << 20);
                     self.sources.connected(self.now(), link, &mut to_peer);
                     let desk = Desk {
@@ -521,14 +521,19 @@ pub(crate) fn copy(payload: &[u8], room: &mut [u8]) -> Result<usize, tapeline_om
     Ok(payload.len())
 }
 
-impl ni_provider::Application for Desk {
-    fn event(&mut self, role: &mut NiProvider, out: &mut dyn Outbox, event: ni_provider::Event<'_>) {
+impl ni_provider::NiProviderApplication for Desk {
+    fn event(
+        &mut self,
+        role: &mut NiProvider,
+        out: &mut dyn Outbox,
+        event: ni_provider::NiProviderEvent<'_>,
+    ) {
         match event {
-            ni_provider::Event::ImageWanted { item, closure } => {
+            ni_provider::NiProviderEvent::ImageWanted { item, closure } => {
                 let say = Say::Refresh(refresh());
                 assert!(role.publish(out, item, &say, &fields(closure as i64)).unwrap().is_queued());
             }
-            ni_provider::Event::Message { item, message } => {
+            ni_provider::NiProviderEvent::Message { item, message } => {
                 let header = message.header().unwrap();
                 let on = if item.is_some() { "item" } else { "login" };
                 // A directory that was changed on its way has made the service another.
@@ -542,16 +547,18 @@ impl ni_provider::Application for Desk {
                     assert!(role.ack(out, &ack).unwrap().is_queued());
                 }
             }
-            ni_provider::Event::Login { state, .. } => self.heard.push(format!("login {}", state.stream)),
+            ni_provider::NiProviderEvent::Login { state, .. } => {
+                self.heard.push(format!("login {}", state.stream));
+            }
             _ => {}
         }
     }
 }
 
-impl provider::Application for Desk {
-    fn event(&mut self, role: &mut Provider, out: &mut dyn Outbox, event: Event<'_>) {
+impl provider::ProviderApplication for Desk {
+    fn event(&mut self, role: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>) {
         match event {
-            Event::Login { .. } if self.is_denying => {
+            ProviderEvent::Login { .. } if self.is_denying => {
                 let state = State {
                     stream: tapeline_omm::rwf::StreamState::CLOSED,
                     data: tapeline_omm::rwf::DataState::SUSPECT,
@@ -560,7 +567,7 @@ impl provider::Application for Desk {
                 };
                 let _ = role.login_status(out, state);
             }
-            Event::Login { request, .. } => {
+            ProviderEvent::Login { request, .. } => {
                 let features = LoginFeatures {
                     single_open: Some(1),
                     support_omm_post: Some(1),
@@ -569,25 +576,25 @@ impl provider::Application for Desk {
                 };
                 assert!(role.accept_login(Nanos(0), out, &request, features).unwrap().is_queued());
             }
-            Event::Directory { stream, .. } => {
+            ProviderEvent::Directory { stream, .. } => {
                 let mut directory = tapeline_omm::domain::Directory::new();
                 directory.apply(&service(NAME, self.is_up));
                 assert!(role.directory(out, stream, &directory).unwrap().is_queued());
             }
-            Event::Open { stream, request } => self.opened(role, out, stream, &request),
-            Event::Reissue { stream, request } => {
+            ProviderEvent::Open { stream, request } => self.opened(role, out, stream, &request),
+            ProviderEvent::Reissue { stream, request } => {
                 let paused = if request.is_pause() { " paused" } else { "" };
                 self.heard.push(format!("reissue{paused}"));
                 if request.wants_refresh() {
                     self.image(role, out, stream, &request);
                 }
             }
-            Event::Closed { stream } => {
+            ProviderEvent::Closed { stream } => {
                 let name = self.open.iter().find(|(_, open)| **open == stream).map(|(name, _)| name.clone());
                 self.heard.push(format!("close {}", name.as_deref().unwrap_or("private")));
                 self.open.retain(|_, open| *open != stream);
             }
-            Event::Post { stream, header, receipt, .. } => {
+            ProviderEvent::Post { stream, header, receipt, .. } => {
                 let on = if stream.is_some() { "item" } else { "login" };
                 let mut heard = format!("POST on {on} by {}", header.post_user_info.user_id);
                 if let Some(part) = header.part {
@@ -600,7 +607,7 @@ impl provider::Application for Desk {
                     assert!(role.ack(out, receipt, None).is_queued());
                 }
             }
-            Event::Generic { stream, header, message } => {
+            ProviderEvent::Generic { stream, header, message } => {
                 self.heard.push(format!("generic {:?}", String::from_utf8_lossy(message.payload())));
                 let header = GenericHeader { stream_id: 0, ..header };
                 let payload = message.payload();
@@ -618,7 +625,7 @@ impl Desk {
         role: &mut Provider,
         out: &mut dyn Outbox,
         stream: StreamHandle,
-        request: &provider::ItemRequest<'_>,
+        request: &provider::RequestedItem<'_>,
     ) {
         let name = String::from_utf8_lossy(request.key.name.unwrap()).into_owned();
         if request.is_private() {
@@ -648,7 +655,7 @@ impl Desk {
         role: &mut Provider,
         out: &mut dyn Outbox,
         stream: StreamHandle,
-        request: &provider::ItemRequest<'_>,
+        request: &provider::RequestedItem<'_>,
     ) {
         let name = String::from_utf8_lossy(request.key.name.unwrap()).into_owned();
         let price = *self.prices.entry(name).or_insert(100);

@@ -6,7 +6,7 @@
 //! frames elsewhere.
 //!
 //! ```
-//! use tapeline_ring::broadcast::{Poll, Publisher, Subscriber};
+//! use tapeline_ring::broadcast::{BroadcastPoll, Publisher, Subscriber};
 //! use tapeline_ring::{Name, Options, Start};
 //!
 //! let name = Name::new(&format!("doc-broadcast-{}", std::process::id()))?;
@@ -22,11 +22,11 @@
 //! let (mut received, mut lost) = (0, 0);
 //! loop {
 //!     match subscriber.next() {
-//!         Poll::Frame(frame) => {
+//!         BroadcastPoll::Frame(frame) => {
 //!             assert_eq!(*frame, (received + lost as u64).to_le_bytes());
 //!             received += 1;
 //!         }
-//!         Poll::Lost { frames, .. } => lost += frames,
+//!         BroadcastPoll::Lost { frames, .. } => lost += frames,
 //!         _ => break,
 //!     }
 //! }
@@ -55,7 +55,7 @@ pub type Subscriber = SubscriberOf<Broadcast>;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 #[must_use]
-pub enum Poll<'a> {
+pub enum BroadcastPoll<'a> {
     /// The next frame: the subscriber's own copy, whole, valid until the next call.
     Frame(Frame<'a>),
     /// The publisher has overtaken this subscriber. The next frame is the oldest intact one.
@@ -77,7 +77,7 @@ pub enum Poll<'a> {
     },
 }
 
-impl<'a> Poll<'a> {
+impl<'a> BroadcastPoll<'a> {
     /// Returns the frame, if there is one.
     #[inline]
     #[must_use]
@@ -102,7 +102,7 @@ impl SubscriberOf<Broadcast> {
         clippy::should_implement_trait,
         reason = "a frame borrows the subscriber, which an iterator cannot say"
     )]
-    pub fn next(&mut self) -> Poll<'_> {
+    pub fn next(&mut self) -> BroadcastPoll<'_> {
         let start = self.position;
         if start >= self.publish_at {
             self.publish();
@@ -120,17 +120,17 @@ impl SubscriberOf<Broadcast> {
         self.position = start + self.grain.frame_size(len) as u64;
         self.reading.frames = self.reading.frames.wrapping_add(1);
         let (position, epoch) = (Position(start), frame::epoch(header));
-        Poll::Frame(Frame { bytes: self.reading.copy.bytes(len), position, epoch })
+        BroadcastPoll::Frame(Frame { bytes: self.reading.copy.bytes(len), position, epoch })
     }
 
     /// The rare path of `next`: there is no frame at the position.
     #[inline]
-    fn nothing(&mut self, header: u64) -> Poll<'_> {
+    fn nothing(&mut self, header: u64) -> BroadcastPoll<'_> {
         if self.is_passed() {
             return self.lost();
         }
         if header != 0 {
-            return Poll::Damaged { position: Position(self.position) };
+            return BroadcastPoll::Damaged { position: Position(self.position) };
         }
         if self.published != self.position {
             self.publish();
@@ -141,19 +141,23 @@ impl SubscriberOf<Broadcast> {
         // Acquire pairs with the release store in the publisher's `end`: every frame before it is visible, so one
         // more look decides.
         let ended = self.memory.publisher().status.state.load(Ordering::Acquire) == ENDED;
-        if ended && !self.has_frame() && !self.is_passed() { Poll::Ended } else { Poll::Empty }
+        if ended && !self.has_frame() && !self.is_passed() {
+            BroadcastPoll::Ended
+        } else {
+            BroadcastPoll::Empty
+        }
     }
 
     /// Counts the lost frames and continues at the gate.
     #[cold]
-    fn lost(&mut self) -> Poll<'_> {
+    fn lost(&mut self) -> BroadcastPoll<'_> {
         let from = (self.position, self.reading.frames);
         match self.enter_oldest() {
-            Ok(()) => Poll::Lost {
+            Ok(()) => BroadcastPoll::Lost {
                 frames: self.reading.frames.wrapping_sub(from.1),
                 bytes: self.position.wrapping_sub(from.0),
             },
-            Err(_) => Poll::Damaged { position: Position(self.position) },
+            Err(_) => BroadcastPoll::Damaged { position: Position(self.position) },
         }
     }
 

@@ -4,22 +4,22 @@ use super::atomics::Fault;
 use super::explore::{Model, line, spawn};
 use super::scene::{name, send_pair, tiny};
 use crate::Start;
-use crate::broadcast::{Poll, Publisher, Subscriber};
+use crate::broadcast::{BroadcastPoll, Publisher, Subscriber};
 
 /// Takes a frame, if there is one, and counts.
 fn look(subscriber: &mut Subscriber, next: &mut u64) -> bool {
     match subscriber.next() {
-        Poll::Frame(frame) => {
+        BroadcastPoll::Frame(frame) => {
             let words: Vec<_> =
                 frame.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
             assert_eq!(words, [*next, *next], "whole, and in order");
             *next += 1;
         }
-        Poll::Lost { frames, .. } => {
+        BroadcastPoll::Lost { frames, .. } => {
             assert!(frames > 0, "something is lost");
             *next += frames;
         }
-        Poll::Empty => return false,
+        BroadcastPoll::Empty => return false,
         other => panic!("{other:?}"),
     }
     true
@@ -78,8 +78,8 @@ fn end() {
         let mut next = 0;
         for _ in 0..3 {
             match subscriber.next() {
-                Poll::Frame(_) => next += 1,
-                Poll::Ended => {
+                BroadcastPoll::Frame(_) => next += 1,
+                BroadcastPoll::Ended => {
                     assert_eq!(next, 1, "nothing is left behind");
                     break;
                 }

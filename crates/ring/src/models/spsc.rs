@@ -3,7 +3,7 @@
 use super::atomics::Fault;
 use super::explore::{Model, line, spawn};
 use crate::atomics::{AtomicU64, Ordering};
-use crate::spsc::{self, Consumer, Poll, Producer, Refused};
+use crate::spsc::{self, Consumer, Producer, QueuePoll, QueueRefused};
 
 /// The model's consumer.
 struct Reader {
@@ -16,15 +16,15 @@ impl Reader {
     /// Takes the available records; returns whether the producer is still there.
     fn look(&mut self) -> bool {
         match self.consumer.take() {
-            Poll::Ready(numbers) => {
+            QueuePoll::Ready(numbers) => {
                 for number in numbers.iter() {
                     assert_eq!(*number, self.next, "in order");
                     self.next += 1;
                 }
                 true
             }
-            Poll::Empty => true,
-            Poll::Ended => false,
+            QueuePoll::Empty => true,
+            QueuePoll::Ended => false,
         }
     }
 
@@ -37,7 +37,7 @@ impl Reader {
     }
 }
 
-fn push(producer: &mut Producer<u64>) -> Result<(), Refused> {
+fn push(producer: &mut Producer<u64>) -> Result<(), QueueRefused> {
     let number = producer.pushed();
     producer.push(number)
 }
@@ -111,9 +111,9 @@ fn closed() {
     let mut refused = None;
     for _ in 0..3 {
         refused = push(&mut producer).err();
-        assert!(producer.is_closed() || refused != Some(Refused::Closed), "gone is gone");
+        assert!(producer.is_closed() || refused != Some(QueueRefused::Closed), "gone is gone");
     }
-    if refused == Some(Refused::Closed) || producer.is_closed() {
+    if refused == Some(QueueRefused::Closed) || producer.is_closed() {
         assert!(last.plain() >= 4, "what it did is seen");
     }
     reading.join().unwrap();

@@ -44,7 +44,7 @@ impl Done {
 /// The result of reading from the queue.
 #[derive(Debug)]
 #[must_use]
-pub enum Poll<R> {
+pub enum QueuePoll<R> {
     /// Available records.
     Ready(R),
     /// No record yet.
@@ -62,7 +62,7 @@ impl<T: Send> Consumer<T> {
     /// Lends the oldest available adjacent records: at least one and at most an eighth of the queue, so that the
     /// producer has free slots while they are read. Dropping the records counts all of them as read.
     #[inline]
-    pub fn take(&mut self) -> Poll<Records<'_, T>> {
+    pub fn take(&mut self) -> QueuePoll<Records<'_, T>> {
         self.take_up_to(usize::MAX)
     }
 
@@ -71,25 +71,25 @@ impl<T: Send> Consumer<T> {
     /// # Panics
     /// If `most` is 0.
     #[inline]
-    pub fn take_up_to(&mut self, most: usize) -> Poll<Records<'_, T>> {
+    pub fn take_up_to(&mut self, most: usize) -> QueuePoll<Records<'_, T>> {
         assert!(most > 0, "a look for no records");
         match self.look() {
-            Poll::Ready(()) => Poll::Ready(self.lend(most as u64)),
-            Poll::Empty => Poll::Empty,
-            Poll::Ended => Poll::Ended,
+            QueuePoll::Ready(()) => QueuePoll::Ready(self.lend(most as u64)),
+            QueuePoll::Empty => QueuePoll::Empty,
+            QueuePoll::Ended => QueuePoll::Ended,
         }
     }
 
     /// Copies the next record out.
     #[inline(always)]
-    pub fn pop(&mut self) -> Poll<T>
+    pub fn pop(&mut self) -> QueuePoll<T>
     where
         T: Copy,
     {
         match self.look() {
-            Poll::Ready(()) => Poll::Ready(self.lend(1)[0]),
-            Poll::Empty => Poll::Empty,
-            Poll::Ended => Poll::Ended,
+            QueuePoll::Ready(()) => QueuePoll::Ready(self.lend(1)[0]),
+            QueuePoll::Empty => QueuePoll::Empty,
+            QueuePoll::Ended => QueuePoll::Ended,
         }
     }
 
@@ -114,18 +114,18 @@ impl<T: Send> Consumer<T> {
 
     /// Whether a record is available. The producer's line is fetched only when all known records are read.
     #[inline(always)]
-    fn look(&mut self) -> Poll<()> {
+    fn look(&mut self) -> QueuePoll<()> {
         if self.done.next < self.limit {
-            return Poll::Ready(());
+            return QueuePoll::Ready(());
         }
         // Acquire pairs with the producer's release: the records are written.
         let written = self.shared.written.0.load(Ordering::Acquire);
         self.limit = written & !GONE;
         if self.done.next < self.limit {
-            return Poll::Ready(());
+            return QueuePoll::Ready(());
         }
         self.release();
-        if written & GONE == 0 { Poll::Empty } else { Poll::Ended }
+        if written & GONE == 0 { QueuePoll::Empty } else { QueuePoll::Ended }
     }
 
     /// At least one record must be available.

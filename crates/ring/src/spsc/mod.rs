@@ -6,7 +6,7 @@
 //! all available records as a slice, in place.
 //!
 //! ```
-//! use tapeline_ring::spsc::{self, Poll};
+//! use tapeline_ring::spsc::{self, QueuePoll};
 //! use std::thread;
 //!
 //! #[derive(Clone, Copy, Default)]
@@ -17,9 +17,9 @@
 //!     let mut shares = 0;
 //!     loop {
 //!         match consumer.take() {
-//!             Poll::Ready(trades) => shares += trades.iter().map(|trade| u64::from(trade.shares)).sum::<u64>(),
-//!             Poll::Empty => std::hint::spin_loop(),
-//!             Poll::Ended => return shares,
+//!             QueuePoll::Ready(trades) => shares += trades.iter().map(|trade| u64::from(trade.shares)).sum::<u64>(),
+//!             QueuePoll::Empty => std::hint::spin_loop(),
+//!             QueuePoll::Ended => return shares,
 //!         }
 //!     }
 //! });
@@ -27,8 +27,8 @@
 //!     let mut trade = loop {
 //!         match producer.claim() {
 //!             Ok(trade) => break trade,
-//!             Err(spsc::Refused::Full) => std::hint::spin_loop(),
-//!             Err(spsc::Refused::Closed) => panic!("nobody reads"),
+//!             Err(spsc::QueueRefused::Full) => std::hint::spin_loop(),
+//!             Err(spsc::QueueRefused::Closed) => panic!("nobody reads"),
 //!         }
 //!     };
 //!     trade.price = price;
@@ -67,8 +67,8 @@ mod slots;
 
 use std::sync::Arc;
 
-pub use consumer::{Consumer, Poll, Records};
-pub use producer::{Batch, Claim, Producer, Refused};
+pub use consumer::{Consumer, QueuePoll, Records};
+pub use producer::{Producer, QueueRefused, SlotBatch, SlotClaim};
 
 use crate::atomics::AtomicU64;
 use slots::Slots;

@@ -22,7 +22,7 @@ pub struct Producer<T: Send> {
 
 /// Why no slot could be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum QueueRefused {
     /// The queue is full. Try again later.
     #[error("the queue is full")]
     Full,
@@ -42,10 +42,10 @@ impl<T: Send> Producer<T> {
     /// Costs a comparison. Reads what the other side writes only once a lap or when the queue is full.
     ///
     /// # Errors
-    /// [`Refused::Full`] and [`Refused::Closed`] are outcomes. A claim notices that the consumer is gone at the
+    /// [`QueueRefused::Full`] and [`QueueRefused::Closed`] are outcomes. A claim notices that the consumer is gone at the
     /// latest when the queue is full; [`is_closed`](Self::is_closed) notices it at once.
     #[inline(always)]
-    pub fn claim(&mut self) -> Result<Claim<'_, T>, Refused> {
+    pub fn claim(&mut self) -> Result<SlotClaim<'_, T>, QueueRefused> {
         if self.next == self.limit {
             self.look()?;
         }
@@ -54,7 +54,7 @@ impl<T: Send> Producer<T> {
         // claim; without the limit, `models::spsc` finds the consumer's record changed. One slot never passes the
         // end.
         let record = unsafe { &mut shared.slots.lend(*next, 1)[0] };
-        Ok(Claim { record, after: After { slots: &shared.slots, written: &shared.written.0, next } })
+        Ok(SlotClaim { record, after: After { slots: &shared.slots, written: &shared.written.0, next } })
     }
 
     /// Claims as many free adjacent slots as there are, from 1 up to `most`. They become visible together.
@@ -65,7 +65,7 @@ impl<T: Send> Producer<T> {
     /// # Panics
     /// If `most` is 0.
     #[inline]
-    pub fn claim_batch(&mut self, most: usize) -> Result<Batch<'_, T>, Refused> {
+    pub fn claim_batch(&mut self, most: usize) -> Result<SlotBatch<'_, T>, QueueRefused> {
         assert!(most > 0, "a batch of no records");
         if self.limit - self.next < most as u64 {
             // Slots known to be free are used first; a refusal counts only if there are none.
@@ -79,7 +79,7 @@ impl<T: Send> Producer<T> {
         // SAFETY: `next + len` is at most `limit`, so the slots are this side's until `next` passes them, which ends the
         // batch (found as in `claim`); the end of the memory is respected.
         let records = unsafe { shared.slots.lend(*next, len) };
-        Ok(Batch { records, after: After { slots: &shared.slots, written: &shared.written.0, next } })
+        Ok(SlotBatch { records, after: After { slots: &shared.slots, written: &shared.written.0, next } })
     }
 
     /// Writes a record into the next slot and makes it visible. Write a large record in place instead: copying a struct
@@ -88,7 +88,7 @@ impl<T: Send> Producer<T> {
     /// # Errors
     /// As [`claim`](Self::claim).
     #[inline(always)]
-    pub fn push(&mut self, record: T) -> Result<(), Refused>
+    pub fn push(&mut self, record: T) -> Result<(), QueueRefused>
     where
         T: Copy,
     {
@@ -103,7 +103,7 @@ impl<T: Send> Producer<T> {
     /// # Errors
     /// As [`claim`](Self::claim), if not even one record fits.
     #[inline]
-    pub fn push_slice(&mut self, records: &[T]) -> Result<usize, Refused>
+    pub fn push_slice(&mut self, records: &[T]) -> Result<usize, QueueRefused>
     where
         T: Copy,
     {
@@ -144,14 +144,14 @@ impl<T: Send> Producer<T> {
 
     /// Reads the consumer's index.
     #[inline(never)]
-    fn look(&mut self) -> Result<(), Refused> {
+    fn look(&mut self) -> Result<(), QueueRefused> {
         // Acquire pairs with the consumer's release: all its accesses to the slots that it gives back are over.
         let read = self.shared.read.0.load(Ordering::Acquire);
         if read & GONE != 0 {
-            return Err(Refused::Closed);
+            return Err(QueueRefused::Closed);
         }
         self.limit = read + self.shared.slots.count();
-        if self.next == self.limit { Err(Refused::Full) } else { Ok(()) }
+        if self.next == self.limit { Err(QueueRefused::Full) } else { Ok(()) }
     }
 }
 
@@ -183,12 +183,12 @@ impl<T> After<'_, T> {
 /// A claimed slot that is not visible yet: its record, to be written in place. Dropping it aborts it.
 #[derive(Debug)]
 #[must_use = "a claim that is not committed is aborted"]
-pub struct Claim<'a, T> {
+pub struct SlotClaim<'a, T> {
     record: &'a mut T,
     after: After<'a, T>,
 }
 
-impl<T> Claim<'_, T> {
+impl<T> SlotClaim<'_, T> {
     /// Makes the record visible.
     #[inline(always)]
     pub fn commit(self) {
@@ -196,7 +196,7 @@ impl<T> Claim<'_, T> {
     }
 }
 
-impl<T> Deref for Claim<'_, T> {
+impl<T> Deref for SlotClaim<'_, T> {
     type Target = T;
 
     #[inline(always)]
@@ -205,7 +205,7 @@ impl<T> Deref for Claim<'_, T> {
     }
 }
 
-impl<T> DerefMut for Claim<'_, T> {
+impl<T> DerefMut for SlotClaim<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         self.record
@@ -215,12 +215,12 @@ impl<T> DerefMut for Claim<'_, T> {
 /// Adjacent claimed slots that are not visible yet. Dropping them aborts them.
 #[derive(Debug)]
 #[must_use = "a batch that is not committed is aborted"]
-pub struct Batch<'a, T> {
+pub struct SlotBatch<'a, T> {
     records: &'a mut [T],
     after: After<'a, T>,
 }
 
-impl<T> Batch<'_, T> {
+impl<T> SlotBatch<'_, T> {
     /// Makes all records visible at once.
     #[inline]
     pub fn commit(self) {
@@ -234,7 +234,7 @@ impl<T> Batch<'_, T> {
     }
 }
 
-impl<T> Deref for Batch<'_, T> {
+impl<T> Deref for SlotBatch<'_, T> {
     type Target = [T];
 
     #[inline(always)]
@@ -243,7 +243,7 @@ impl<T> Deref for Batch<'_, T> {
     }
 }
 
-impl<T> DerefMut for Batch<'_, T> {
+impl<T> DerefMut for SlotBatch<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         self.records

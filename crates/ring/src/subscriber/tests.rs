@@ -141,8 +141,8 @@ fn an_end_between_two_looks_hides_no_frame() {
         publisher.publish(b"last").unwrap();
         publisher.close().unwrap();
     })));
-    assert!(matches!(subscriber.next(), crate::broadcast::Poll::Empty));
+    assert!(matches!(subscriber.next(), crate::broadcast::BroadcastPoll::Empty));
     assert_eq!(subscriber.next().frame().as_deref(), Some(&b"last"[..]));
-    assert!(matches!(subscriber.next(), crate::broadcast::Poll::Ended));
+    assert!(matches!(subscriber.next(), crate::broadcast::BroadcastPoll::Ended));
     crate::remove(&broadcast, false).unwrap();
 }

@@ -331,7 +331,7 @@ impl Scene {
                 let mut subscriber =
                     broadcast::Subscriber::join(&self.name, Start::Newest).expect("a ring can be joined");
                 works(publisher, |frame, position| match subscriber.next() {
-                    broadcast::Poll::Frame(found) => {
+                    broadcast::BroadcastPoll::Frame(found) => {
                         assert_eq!((found.bytes(), found.position()), (frame, position));
                     }
                     other => panic!("{other:?}, expected {} bytes at {position}", frame.len()),
@@ -444,11 +444,11 @@ fn read(subscriber: &mut Subscribing) -> bool {
         Subscribing::Broadcast(subscriber) => {
             let (longest, before) = (subscriber.max_frame(), subscriber.position());
             match subscriber.next() {
-                broadcast::Poll::Frame(frame) => {
+                broadcast::BroadcastPoll::Frame(frame) => {
                     assert!(frame.len() <= longest && frame.position() == before);
                     hasher.write(frame.bytes());
                 }
-                broadcast::Poll::Lost { .. } => {}
+                broadcast::BroadcastPoll::Lost { .. } => {}
                 _ => return false,
             }
         }

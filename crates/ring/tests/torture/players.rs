@@ -106,10 +106,10 @@ impl Player for Gated {
 impl Player for Broadcast {
     fn look(subscriber: &mut SubscriberOf<Self>) -> Look<'_> {
         match subscriber.next() {
-            broadcast::Poll::Frame(frame) => Look::Frame(frame),
-            broadcast::Poll::Lost { frames, .. } => Look::Lost(frames),
-            broadcast::Poll::Empty => Look::Empty,
-            broadcast::Poll::Ended => Look::Ended,
+            broadcast::BroadcastPoll::Frame(frame) => Look::Frame(frame),
+            broadcast::BroadcastPoll::Lost { frames, .. } => Look::Lost(frames),
+            broadcast::BroadcastPoll::Empty => Look::Empty,
+            broadcast::BroadcastPoll::Ended => Look::Ended,
             other => panic!("{other:?}"),
         }
     }

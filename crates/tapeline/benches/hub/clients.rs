@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tapeline_measure::{Clock, Lateness, Nanos, Recorder, Trend, monotonic_ns};
 use tapeline_omm::domain::LoginRequest;
-use tapeline_omm::role::consumer::{Consumer, Event, ItemRequest, ServiceName, Settings};
+use tapeline_omm::role::consumer::{Consumer, ConsumerEvent, ConsumerSettings, ItemRequest, ServiceName};
 use tapeline_omm::role::{Outbox, Queue};
 use tapeline_omm::rwf::{MessageClass, MessageView};
 use tapeline_wire::rssl::{self, ConnectionId, Reactor, Sender};
@@ -139,9 +139,12 @@ impl Clients {
         })
     }
 
-    fn transport() -> Arc<rssl::Settings> {
+    fn transport() -> Arc<rssl::ConnectionSettings> {
         // As large as LSEG's tools have theirs.
-        Arc::new(rssl::Settings { guaranteed_output_buffers: 5_000, ..rssl::Settings::default() })
+        Arc::new(rssl::ConnectionSettings {
+            guaranteed_output_buffers: 5_000,
+            ..rssl::ConnectionSettings::default()
+        })
     }
 
     /// One that asks for nothing.
@@ -158,7 +161,11 @@ impl Clients {
         in_batches: bool,
     ) -> anyhow::Result<()> {
         self.wanted += names.len();
-        let settings = Settings { request_timeout: PATIENCE, most_items: 1_000_000, ..Settings::default() };
+        let settings = ConsumerSettings {
+            request_timeout: PATIENCE,
+            most_items: 1_000_000,
+            ..ConsumerSettings::default()
+        };
         let mut consumer = Consumer::new(settings, &LoginRequest::new(b"bench"))?;
         let service = ServiceName::Name(SERVICE);
         if in_batches {
@@ -174,7 +181,11 @@ impl Clients {
         let now = self.clock.now();
         let mut nowhere = Queue::new(0);
         // It asks for a connection, which it gets in any case.
-        consumer.tick(now, &mut nowhere, &mut |_: &mut Consumer, _: &mut dyn Outbox, _: Event<'_>| ());
+        consumer.tick(
+            now,
+            &mut nowhere,
+            &mut |_: &mut Consumer, _: &mut dyn Outbox, _: ConsumerEvent<'_>| (),
+        );
         let connection = self.reactor.connect(address, &Self::transport(), now)?;
         self.places.insert(connection, self.consumers.len());
         self.consumers.push(consumer);
@@ -208,10 +219,10 @@ impl Clients {
         let Self { reactor, consumers, places, last, room, tally, every, connected, told: answers, .. } =
             self;
         while let Some((id, event, mut sender)) = reactor.next(now) {
-            let mut told = |_: &mut Consumer, _: &mut dyn Outbox, event: Event<'_>| match event {
-                Event::Message { message, .. } => tally.take(message, *every),
-                Event::Ready => tally.asked_ns = monotonic_ns(),
-                Event::State { .. } => *answers += 1,
+            let mut told = |_: &mut Consumer, _: &mut dyn Outbox, event: ConsumerEvent<'_>| match event {
+                ConsumerEvent::Message { message, .. } => tally.take(message, *every),
+                ConsumerEvent::Ready => tally.asked_ns = monotonic_ns(),
+                ConsumerEvent::State { .. } => *answers += 1,
                 _ => {}
             };
             if last.is_none_or(|(last, _)| last != id) {

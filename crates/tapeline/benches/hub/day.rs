@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tapeline_feed::capture::PcapWriter;
-use tapeline_feed::itch::encode::{AddOrder, LONGEST, OrderReplace, Prefix};
-use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session, end_of_session};
-use tapeline_feed::simulate::{CLOSING_MESSAGES, Exchange, Settings};
+use tapeline_feed::itch::encode::{AddOrder, LONGEST, OrderReplace, PrefixFields};
+use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, PacketBuilder, end_of_session};
+use tapeline_feed::simulate::{CLOSING_MESSAGES, Exchange, SimulatedDay};
 use tapeline_measure::{Clock, Lateness, Nanos, Pacer, Trend, monotonic_ns};
-use tapeline_wire::udp::{SendOptions, Sender};
+use tapeline_wire::udp::{SendOptions, UdpSender};
 
 use crate::{say, since, spent};
 
@@ -90,7 +90,7 @@ impl Day {
                 return None;
             }
             let (round, order) = (number / orders, number % orders);
-            let prefix = Prefix { locate: 1 + (order / 2) as u16, tracking: 0, ts_ns };
+            let prefix = PrefixFields { locate: 1 + (order / 2) as u16, tracking: 0, ts_ns };
             // A cent or two from 100 dollars.
             let away = 100 * (1 + round as u32 % 2);
             let (side, price) =
@@ -159,7 +159,7 @@ impl Day {
     /// Sends so many of its messages a second, and then that the session is over.
     pub(crate) fn send(&self, to: SocketAddrV4, rate: u64) -> anyhow::Result<SentDay> {
         let mut sender =
-            Sender::open(&SendOptions { interface: "127.0.0.1".to_owned(), ..SendOptions::new(to) })?;
+            UdpSender::open(&SendOptions { interface: "127.0.0.1".to_owned(), ..SendOptions::new(to) })?;
         let clock = Clock::calibrate();
         let before = spent::of_this_thread();
         let begun = clock.now();
@@ -205,7 +205,7 @@ impl Day {
 }
 
 fn exchange() -> Exchange {
-    Exchange::new(Settings { symbols: STOCKS, ..Settings::default() })
+    Exchange::new(SimulatedDay { symbols: STOCKS, ..SimulatedDay::default() })
 }
 
 fn names(exchange: &Exchange) -> Vec<String> {
@@ -213,6 +213,6 @@ fn names(exchange: &Exchange) -> Vec<String> {
     names.map(|name| String::from_utf8_lossy(&name).trim_end().to_owned()).collect()
 }
 
-fn session() -> Session {
-    Session::new("SIMULATED")
+fn session() -> MoldSession {
+    MoldSession::new("SIMULATED")
 }

@@ -8,7 +8,7 @@ use std::thread::ScopedJoinHandle;
 use anyhow::Context;
 use serde_json::Value;
 use tapeline_measure::{Evidence, Usage, Verdict, judge, monotonic_ns, pin};
-use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
+use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use crate::clients::Clients;
 use crate::day::{Day, SentDay};
@@ -238,7 +238,7 @@ impl Bench {
     fn floor(&self, day: &Day, rate: u64) -> anyhow::Result<Carried> {
         let what = format!("{}, and nothing but counted", over_udp(rate));
         say(&what);
-        let mut receiver = Receiver::open(&ReceiveOptions {
+        let mut receiver = UdpReceiver::open(&ReceiveOptions {
             interface: "127.0.0.1".to_owned(),
             receive_buffer: RECEIVE_BUFFER_MIB << 20,
             ..ReceiveOptions::new(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))
@@ -336,7 +336,7 @@ fn over_udp(rate: u64) -> String {
 
 /// A port that is free now: the plant takes it at once.
 fn free_address() -> anyhow::Result<SocketAddrV4> {
-    let free = Receiver::open(&ReceiveOptions::new(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)))?;
+    let free = UdpReceiver::open(&ReceiveOptions::new(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)))?;
     Ok(free.local_address())
 }
 

@@ -10,7 +10,7 @@ use anyhow::Context;
 use tapeline_measure::{Clock, pin};
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Bell, Name, Poll, Start, Subscriber};
-use tapeline_wire::rssl::{Event, Reactor, Sent, Settings};
+use tapeline_wire::rssl::{ConnectionSettings, Event, Reactor, Sent};
 
 /// As the hub has them, where bursts are short.
 const BATCH: usize = 32;
@@ -23,7 +23,8 @@ pub(crate) fn begin(
     core: Option<usize>,
 ) -> anyhow::Result<(SocketAddr, JoinHandle<anyhow::Result<()>>)> {
     let mut reactor = Reactor::new(1)?;
-    let settings = Settings { guaranteed_output_buffers: OUTPUT_BUFFERS, ..Settings::default() };
+    let settings =
+        ConnectionSettings { guaranteed_output_buffers: OUTPUT_BUFFERS, ..ConnectionSettings::default() };
     let address = reactor.listen("127.0.0.1:0".parse()?, &Arc::new(settings))?;
     let (joined, is_joined) = sync_channel(1);
     let ring = ring.clone();

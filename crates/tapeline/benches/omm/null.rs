@@ -14,12 +14,14 @@ use tapeline_measure::{Clock, Nanos, pin};
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::login::LoginFeatures;
 use tapeline_omm::domain::{Directory, LoginRequest, ServiceEntry};
-use tapeline_omm::role::consumer::{Consumer, Event as Told, ItemRequest, ServiceName, Settings as Asking};
-use tapeline_omm::role::provider::{Event, Provider, Settings as Giving, StreamHandle};
+use tapeline_omm::role::consumer::{
+    Consumer, ConsumerEvent as Told, ConsumerSettings as Asking, ItemRequest, ServiceName,
+};
+use tapeline_omm::role::provider::{Provider, ProviderEvent, ProviderSettings as Giving, StreamHandle};
 use tapeline_omm::role::{self, Outbox, Queue};
 use tapeline_omm::rwf::{DataType, Domain, MessageClass, MessageView, RefreshHeader, flags};
 use tapeline_omm::{Qos, State};
-use tapeline_wire::rssl::{self, Reactor, Sender, Settings};
+use tapeline_wire::rssl::{self, ConnectionSettings, Reactor, Sender};
 
 use crate::SERVICE;
 use crate::messages::Messages;
@@ -67,9 +69,9 @@ impl Outbox for Out<'_, '_> {
     }
 }
 
-fn transport() -> Arc<Settings> {
+fn transport() -> Arc<ConnectionSettings> {
     // As large as LSEG's tools have theirs.
-    Arc::new(Settings { guaranteed_output_buffers: 5_000, ..Settings::default() })
+    Arc::new(ConnectionSettings { guaranteed_output_buffers: 5_000, ..ConnectionSettings::default() })
 }
 
 /// A null sink whose items are open.
@@ -249,14 +251,14 @@ impl Client {
         out: &mut Out<'_, '_>,
     ) -> anyhow::Result<()> {
         let Self { provider, unanswered, .. } = self;
-        let mut answer = |provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>| {
+        let mut answer = |provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>| {
             let sent = match event {
-                Event::Login { request, .. } => {
+                ProviderEvent::Login { request, .. } => {
                     let features = LoginFeatures { single_open: Some(1), ..LoginFeatures::default() };
                     provider.accept_login(now, out, &request, features)
                 }
-                Event::Directory { stream, .. } => provider.directory(out, stream, services),
-                Event::Open { stream, .. } => {
+                ProviderEvent::Directory { stream, .. } => provider.directory(out, stream, services),
+                ProviderEvent::Open { stream, .. } => {
                     unanswered.push(stream);
                     return;
                 }

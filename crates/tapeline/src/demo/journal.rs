@@ -17,7 +17,7 @@ use super::START_LIMIT;
 
 /// How to handle the journal of a demo's plant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Journal {
+pub(super) enum DemoJournal {
     /// Write a journal, replay it at the end, then remove it; skipped if the disk is too full or the journal may exceed 4 GiB
     #[default]
     Replayed,
@@ -55,7 +55,7 @@ impl Expected<'_> {
     }
 }
 
-impl Journal {
+impl DemoJournal {
     /// Why this run has no journal although one was requested: it would be too large for the `free` bytes of the run
     /// folder's disk, or for the limit.
     pub(super) fn refused(self, expected: &Expected<'_>, run_folder: &Path, free: u64) -> Option<String> {
@@ -235,12 +235,12 @@ mod tests {
     fn a_long_journal_is_kept_only_where_that_was_asked_for() {
         // The disk of the machine that runs this test is not asked: it may have less than a long journal needs.
         let (here, free) = (Path::new("."), 2 * MOST_BYTES);
-        assert_eq!(Journal::Replayed.refused(&Expected::Ticks(1_000), here, free), None);
+        assert_eq!(DemoJournal::Replayed.refused(&Expected::Ticks(1_000), here, free), None);
         let long = Expected::Ticks(MOST_BYTES / TICK_BYTES + 1);
-        assert!(Journal::Replayed.refused(&long, here, free).unwrap().contains("--journal kept"));
-        assert_eq!(Journal::Kept.refused(&long, here, free), None);
-        assert!(Journal::Kept.refused(&long, here, MOST_BYTES).unwrap().contains("are free in ."));
-        assert_eq!(Journal::None.refused(&Expected::Ticks(u64::MAX), here, 0), None);
+        assert!(DemoJournal::Replayed.refused(&long, here, free).unwrap().contains("--journal kept"));
+        assert_eq!(DemoJournal::Kept.refused(&long, here, free), None);
+        assert!(DemoJournal::Kept.refused(&long, here, MOST_BYTES).unwrap().contains("are free in ."));
+        assert_eq!(DemoJournal::None.refused(&Expected::Ticks(u64::MAX), here, 0), None);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use tapeline_perf::path::{Joined, PathReport, RelayReport};
 use tapeline_perf::run_folder::{Run, RunFolder};
 
 use self::clients::{Client, Clients};
-use self::journal::{Expected, Journal, Kept, Replayed};
+use self::journal::{DemoJournal, Expected, Kept, Replayed};
 use self::stage::{Hub, Stage};
 use crate::plant::relay::Relaying;
 
@@ -75,7 +75,7 @@ pub(crate) struct Demo {
     page: bool,
     /// How to handle the plant's journal
     #[arg(long, value_enum, default_value_t)]
-    journal: Journal,
+    journal: DemoJournal,
     /// The run folder [default: a new one under runs/]
     #[arg(long, value_name = "PATH")]
     run_folder: Option<FilePath>,
@@ -211,7 +211,7 @@ impl Demo {
             anstream::eprintln!("note: {why}");
         }
         let turn =
-            if self.journal == Journal::None || refused.is_some() { Turn::Bare } else { Turn::Replayed };
+            if self.journal == DemoJournal::None || refused.is_some() { Turn::Bare } else { Turn::Replayed };
         let load = Load { rate, duration: self.duration, patience: END_PATIENCE };
         let said = self.once(folder, load, turn, progress, stop)?;
         if said.plant.kernel_drops() > 0 {
@@ -243,7 +243,7 @@ impl Demo {
         for rate in TRIED_RATES {
             let progress = Progress::over(&format!("trying {}", output::rate(rate as f64, "msgs")), TRY);
             // Include the cost of the journal.
-            let turn = if self.journal == Journal::None { Turn::Bare } else { Turn::Kept };
+            let turn = if self.journal == DemoJournal::None { Turn::Bare } else { Turn::Kept };
             let load = Load { rate: Some(rate), duration: TRY, patience: TRY_PATIENCE };
             let said = self.once(folder, load, turn, progress, stop)?;
             let verdict = outcome::run_of(&said, jitter.to_vec(), clock)?.verdict;
@@ -267,7 +267,7 @@ impl Demo {
         mut progress: Progress,
         stop: &Stop,
     ) -> anyhow::Result<Said> {
-        let is_left = self.journal == Journal::Kept && turn == Turn::Replayed;
+        let is_left = self.journal == DemoJournal::Kept && turn == Turn::Replayed;
         let journal = (turn != Turn::Bare).then(|| Kept::new(folder.path(), is_left));
         let stage = Stage::set(
             folder,

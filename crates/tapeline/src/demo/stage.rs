@@ -7,7 +7,7 @@ use anyhow::Context;
 use tapeline_measure::cores;
 use tapeline_perf::run_folder::RunFolder;
 use tapeline_ring::Name;
-use tapeline_wire::udp::{ReceiveOptions, Receiver};
+use tapeline_wire::udp::{ReceiveOptions, UdpReceiver};
 
 use super::journal::Kept;
 
@@ -182,5 +182,5 @@ impl Drop for Stage {
 /// A port that is free now.
 fn free_port() -> anyhow::Result<u16> {
     let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-    Ok(Receiver::open(&ReceiveOptions::new(loopback))?.local_address().port())
+    Ok(UdpReceiver::open(&ReceiveOptions::new(loopback))?.local_address().port())
 }

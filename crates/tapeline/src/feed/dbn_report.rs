@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tapeline_console::near::note_unknown;
 use tapeline_console::output::{self, Format, table};
-use tapeline_feed::dbn::{self, Best, Book, Header, Settings, Summary, Symbols};
+use tapeline_feed::dbn::{self, Best, DbnBook, DbnSettings, DbnSummary, DbnSymbols, Header};
 use tapeline_feed::itch::Side;
 use tapeline_measure::figures::thousands;
 
@@ -24,7 +24,7 @@ pub(super) struct DbnFile {
     bytes: u64,
     bytes_consumed: u64,
     metadata: Option<dbn::Metadata>,
-    summary: Summary,
+    summary: DbnSummary,
     first: Vec<Value>,
     error: Option<String>,
 }
@@ -38,8 +38,8 @@ impl DbnFile {
         shown: usize,
         mut go_on: impl FnMut() -> bool,
     ) -> Self {
-        let symbols = file.metadata().map_or_else(Symbols::default, Symbols::of);
-        let mut summary = Summary::new(Settings::default(), symbols);
+        let symbols = file.metadata().map_or_else(DbnSymbols::default, DbnSymbols::of);
+        let mut summary = DbnSummary::new(DbnSettings::default(), symbols);
         let (mut first, mut error) = (Vec::new(), None);
         loop {
             match file.next() {
@@ -279,7 +279,7 @@ impl MetadataReport {
 }
 
 impl SymbolReport {
-    fn of(book: &Book, levels: Option<usize>) -> Self {
+    fn of(book: &DbnBook, levels: Option<usize>) -> Self {
         let volume = book.volume();
         let side = |side, count| book.levels(side).take(count).map(figures).collect();
         Self {
@@ -365,7 +365,7 @@ impl Report {
     fn tables(&self, file: &DbnFile, top: usize) -> String {
         let mut parts = vec![self.heading(), self.kinds(file)];
         let books = file.summary.books();
-        let mut busiest: Vec<&Book> = books.iter().map(|(_, book)| book).collect();
+        let mut busiest: Vec<&DbnBook> = books.iter().map(|(_, book)| book).collect();
         busiest.sort_by_key(|book| (std::cmp::Reverse(book.records()), book.name().to_owned()));
         let mut rows =
             table(["instrument", "number", "records", "trades", "volume", "last", "bid", "ask", "orders"]);
@@ -471,7 +471,7 @@ impl Levels {
         for level in 0..self.bids.len().max(self.asks.len()) {
             let cells = |side: &[(i64, u64, u32)]| match side.get(level) {
                 Some((price, size, orders)) => {
-                    [orders.to_string(), thousands(*size), dbn::Price(*price).to_string()]
+                    [orders.to_string(), thousands(*size), dbn::DbnPrice(*price).to_string()]
                 }
                 None => [const { String::new() }; 3],
             };
@@ -482,6 +482,6 @@ impl Levels {
     }
 }
 
-fn name_of(kind: dbn::Kind) -> String {
+fn name_of(kind: dbn::RecordKind) -> String {
     kind.name().map_or_else(|| format!("unknown 0x{:02X}", kind.0), str::to_owned)
 }

@@ -14,12 +14,12 @@ use tapeline_console::failure::Hinted;
 use tapeline_console::output::{self, Format, Progress};
 use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
-use tapeline_feed::soupbintcp::{ClientEvent, Login, Password, Reject, Session, Username};
+use tapeline_feed::soupbintcp::{ClientEvent, Login, Password, Reject, SoupSession, Username};
 use tapeline_measure::{Clock, figures};
 use tapeline_node::soup::{Broken, Link};
 
 use super::itch_report::ItchReport;
-use super::tally::Tally;
+use super::tally::FeedTally;
 use crate::password;
 
 /// The options; the help is with the subcommand.
@@ -96,9 +96,9 @@ struct Outcome {
 
 /// State of a fetch.
 struct Fetch {
-    tally: Tally,
+    tally: FeedTally,
     file: Option<BufWriter<File>>,
-    session: Option<Session>,
+    session: Option<SoupSession>,
     first: Option<u64>,
     next: u64,
     missing: u64,
@@ -120,7 +120,7 @@ impl FetchSoup {
                 .map(BufWriter::new)
         };
         let mut fetch = Fetch {
-            tally: Tally::new(),
+            tally: FeedTally::new(),
             file: self.write.as_ref().map(create).transpose()?,
             session: None,
             first: None,
@@ -147,7 +147,7 @@ impl FetchSoup {
         let mut progress = Progress::counting("fetching", "messages", self.count);
         let (mut connections, mut fruitless) = (0, 0);
         loop {
-            let session = fetch.session.unwrap_or_else(|| Session::new(&self.session));
+            let session = fetch.session.unwrap_or_else(|| SoupSession::new(&self.session));
             let username = Username::new(self.user.as_deref().unwrap_or_default());
             let login = Login { username, password, session, sequence: fetch.next };
             let before = fetch.next;

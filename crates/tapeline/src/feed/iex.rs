@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::Serialize;
 use tapeline_feed::Framing;
-use tapeline_feed::iex::{Counts, Settings, Stream, Summary, tp};
+use tapeline_feed::iex::{IexSettings, IexSummary, MessageCounts, Stream, tp};
 use tapeline_feed::line::{self, Arbiter, Line, Session, Sink};
 use tapeline_measure::Nanos;
 
@@ -37,7 +37,7 @@ pub(super) struct IexFindings {
     /// The segments of each line, in capture order.
     pub(super) streams: Vec<Stream>,
     /// The messages of all lines.
-    pub(super) whole: Counts,
+    pub(super) whole: MessageCounts,
     pub(super) arbiter: Arbiter,
     pub(super) tally: IexTally,
     /// Segments whose messages cannot be decoded, such as those of TOPS 1.5.
@@ -46,7 +46,7 @@ pub(super) struct IexFindings {
 
 /// The messages after arbitration, and the missing ones.
 pub(super) struct IexTally {
-    pub(super) summary: Summary,
+    pub(super) summary: IexSummary,
     pub(super) resets: u64,
     pub(super) gaps: Vec<(u64, u64)>,
     pub(super) gap_count: u64,
@@ -58,19 +58,19 @@ const MOST_GAPS: usize = 10_000;
 
 impl IexFindings {
     /// Empty findings.
-    pub(super) fn new(restart: Restart, settings: line::Settings) -> Self {
+    pub(super) fn new(restart: Restart, settings: line::ArbiterSettings) -> Self {
         let policy = match restart {
             Restart::Reset => line::Restart::Reset,
             Restart::Ignore | Restart::Raw => line::Restart::Ignore,
         };
-        let settings = line::Settings { framing: Framing::IexTp, restart: policy, ..settings };
+        let settings = line::ArbiterSettings { framing: Framing::IexTp, restart: policy, ..settings };
         Self {
             restart,
             streams: Vec::new(),
-            whole: Counts::default(),
+            whole: MessageCounts::default(),
             arbiter: Arbiter::new(settings),
             tally: IexTally {
-                summary: Summary::new(Settings::default()),
+                summary: IexSummary::new(IexSettings::default()),
                 resets: 0,
                 gaps: Vec::new(),
                 gap_count: 0,

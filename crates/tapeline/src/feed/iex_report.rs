@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tapeline_console::output::table;
 use tapeline_feed::iex::{
-    Book, Counts, LastTrade, Listing, MessageType, PerSymbol, Price, Quote, Stream, Volume,
+    IexBook, IexLastTrade, IexMessageType, IexPrice, IexQuote, IexVolume, Listing, MessageCounts, PerSymbol,
+    Stream,
 };
 use tapeline_feed::itch::{ByType, Code, Side};
 use tapeline_feed::line::Line;
@@ -293,7 +294,7 @@ fn busiest(found: &IexFindings, top: usize) -> String {
     let mut symbols: Vec<_> = summary.books().iter().zip(summary.per_symbol()).collect();
     symbols.sort_by_key(|(_, counted)| std::cmp::Reverse(counted.messages));
     let mut rows = table(["symbol", "messages", "trades", "shares", "last", "bid", "ask", "status"]);
-    let quote = |quote: Quote| match quote.is_some() {
+    let quote = |quote: IexQuote| match quote.is_some() {
         true => format!("{} × {}", quote.price, quote.size),
         false => "–".to_owned(),
     };
@@ -328,12 +329,12 @@ fn letter(code: Code) -> String {
 }
 
 impl CountsReport {
-    fn of(counts: &Counts) -> Self {
+    fn of(counts: &MessageCounts) -> Self {
         let (known, unknown): (Vec<_>, Vec<_>) = counts
             .by_type
             .iter()
             .map(|(kind, count)| (kind.letter(), count))
-            .partition(|(letter, _)| MessageType::of(*letter).is_some());
+            .partition(|(letter, _)| IexMessageType::of(*letter).is_some());
         Self {
             messages: counts.messages,
             message_bytes: counts.message_bytes,
@@ -348,7 +349,7 @@ impl CountsReport {
             system_events: counts.events.iter().map(|(code, ns)| (code.to_string(), *ns)).collect(),
             message_ts_min: counts.ts_ns.map(|(earliest, _)| earliest),
             message_ts_max: counts.ts_ns.map(|(_, latest)| latest),
-            trade_breaks: counts.by_type.of(MessageType::TradeBreak.letter()),
+            trade_breaks: counts.by_type.of(IexMessageType::TradeBreak.letter()),
             quote_flags: flags(&counts.quote_flags),
             sale_condition_flags: flags(&counts.sale_flags),
             price_level_flags: flags(&counts.level_flags),
@@ -357,7 +358,7 @@ impl CountsReport {
 
     fn types(&self) -> String {
         let name = |letter: char| {
-            u8::try_from(letter).ok().and_then(MessageType::of).map_or("unknown", MessageType::name)
+            u8::try_from(letter).ok().and_then(IexMessageType::of).map_or("unknown", IexMessageType::name)
         };
         let mut rows: Vec<_> =
             self.by_type.iter().map(|(letter, count)| (letter.to_string(), name(*letter), *count)).collect();
@@ -426,10 +427,10 @@ impl ResultReport {
                 .map(|(book, _, counted)| (name(book), of(counted)))
                 .collect()
         };
-        let with = |has: fn(&Book, &Listing, &PerSymbol) -> bool| {
+        let with = |has: fn(&IexBook, &Listing, &PerSymbol) -> bool| {
             all().filter(move |(book, listing, counted)| has(book, listing, counted))
         };
-        let quoted = |_: &Book, _: &Listing, counted: &PerSymbol| counted.quotes + counted.levels > 0;
+        let quoted = |_: &IexBook, _: &Listing, counted: &PerSymbol| counted.quotes + counted.levels > 0;
         let mut directory: Vec<_> =
             with(|_, listing, _| listing.directory.is_some()).map(|(book, ..)| name(book)).collect();
         directory.sort_unstable();
@@ -468,7 +469,7 @@ impl ResultReport {
             security_directory_symbols: directory,
             official_prices: with(|_, listing, _| listing.official_open.or(listing.official_close).is_some())
                 .map(|(book, listing, _)| {
-                    let price = |price: Option<Price>| price.map(|price| price.0);
+                    let price = |price: Option<IexPrice>| price.map(|price| price.0);
                     (name(book), (price(listing.official_open), price(listing.official_close)))
                 })
                 .collect(),
@@ -482,20 +483,20 @@ impl ResultReport {
     }
 }
 
-fn name(book: &Book) -> String {
+fn name(book: &IexBook) -> String {
     book.symbol().to_string()
 }
 
 /// The best bid and ask, with the flags and the time of the last quote.
-fn quote_of(book: &Book, listing: &Listing) -> QuoteReport {
+fn quote_of(book: &IexBook, listing: &Listing) -> QuoteReport {
     let top = book.top();
     let ts_ns = book.quoted_ts_ns().unwrap_or_default().max(listing.quote_ts_ns);
     (listing.quote_flags, ts_ns, top.bid.size, top.bid.price.0, top.ask.price.0, top.ask.size)
 }
 
 impl VolumeReport {
-    fn of(volume: &Volume) -> Self {
-        let last = |last: LastTrade| (last.price.0, last.size, last.ts_ns, last.trade);
+    fn of(volume: &IexVolume) -> Self {
+        let last = |last: IexLastTrade| (last.price.0, last.size, last.ts_ns, last.trade);
         Self {
             volume: volume.shares,
             trades: volume.trades,
@@ -510,7 +511,7 @@ impl VolumeReport {
 }
 
 impl BookReport {
-    fn of(book: &Book, levels: usize) -> Self {
+    fn of(book: &IexBook, levels: usize) -> Self {
         let side = |side| book.levels(side).take(levels).map(|level| (level.price.0, level.size)).collect();
         Self {
             bids: side(Side::Bid),
@@ -524,7 +525,7 @@ impl BookReport {
         let mut rows = table(["shares", "bid", "ask", "shares"]);
         for level in 0..self.bids.len().max(self.asks.len()) {
             let cells = |side: &[(i64, u32)]| match side.get(level) {
-                Some((price, size)) => [thousands(u64::from(*size)), Price(*price).to_string()],
+                Some((price, size)) => [thousands(u64::from(*size)), IexPrice(*price).to_string()],
                 None => [const { String::new() }; 2],
             };
             let ([bid_size, bid], [ask_size, ask]) = (cells(&self.bids), cells(&self.asks));

@@ -12,7 +12,7 @@ use tapeline_console::failure::Hinted;
 use tapeline_console::output::{Format, Progress};
 use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
-use tapeline_feed::capture::{self, Capture, Counts, Framing, ItchFile, Place, Recording, Skip};
+use tapeline_feed::capture::{self, Capture, Counts, FileFraming, ItchFile, Place, Recording, Skip};
 use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
 use tapeline_measure::Nanos;
@@ -20,8 +20,8 @@ use tapeline_perf::exchange::no_datagrams;
 
 use super::dbn_report::{self, DbnFile};
 use super::iex::{IexFindings, Restart};
-use super::report::{self, FileReport, Report};
-use super::tally::Tally;
+use super::report::{self, FileReport, InspectReport};
+use super::tally::FeedTally;
 
 /// A year. Waiting loses nothing when the end is known: a message late in a file is no gap.
 const PATIENCE_NS: u64 = 365 * 86_400 * 1_000_000_000;
@@ -35,7 +35,7 @@ const LOOK_EVERY: u64 = 4_096;
 #[command(after_help = "Examples:\n  \
     tapeline feed inspect day.pcap.gz --symbol AAPL\n  \
     tapeline feed inspect lineA.pcap lineB.pcap --format json   two lines of one feed")]
-pub(super) struct Inspect {
+pub(super) struct InspectFeed {
     /// Captures (pcap, pcapng), files of ITCH messages or files of DBN records; plain, gzip or zstd
     #[arg(required = true, value_name = "FILE")]
     files: Vec<FilePath>,
@@ -87,23 +87,23 @@ pub(super) struct Findings {
     pub(super) files: Vec<FileReport>,
     pub(super) protocols: Protocols,
     pub(super) arbiter: Arbiter,
-    pub(super) tally: Tally,
+    pub(super) tally: FeedTally,
     pub(super) iex: IexFindings,
 }
 
-impl Inspect {
+impl InspectFeed {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
-        let settings = line::Settings {
+        let settings = line::ArbiterSettings {
             window_age_ns: PATIENCE_NS,
             session_hold_ns: PATIENCE_NS,
-            ..line::Settings::default()
+            ..line::ArbiterSettings::default()
         };
         let mut findings = Findings {
             files: Vec::new(),
             protocols: Protocols::default(),
             arbiter: Arbiter::new(settings),
-            tally: Tally::new(),
+            tally: FeedTally::new(),
             iex: IexFindings::new(self.restart, settings),
         };
         let (mut captures, mut records) = (Vec::new(), Vec::new());
@@ -139,7 +139,7 @@ impl Inspect {
         findings.datagrams(captures, self.only, &mut watch);
         drop(watch);
 
-        let report = Report::of(&findings, &self.symbols, self.levels);
+        let report = InspectReport::of(&findings, &self.symbols, self.levels);
         match self.format {
             Format::Json => report.print_json()?,
             Format::Table => report.print_tables(&findings, self.top)?,
@@ -259,8 +259,8 @@ impl Findings {
     /// Reads a file of messages.
     fn messages(&mut self, mut file: ItchFile<'_>, path: &Path, bytes: u64, watch: &mut Watch) {
         let framing = match file.framing() {
-            Framing::Length => "ITCH messages behind their lengths",
-            Framing::Type => "ITCH messages behind zeros",
+            FileFraming::Length => "ITCH messages behind their lengths",
+            FileFraming::Type => "ITCH messages behind zeros",
         };
         let mut report = FileReport::new(path, bytes, framing);
         loop {

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tapeline_console::output::table;
 use tapeline_feed::book::{Book, Volume};
-use tapeline_feed::itch::{ByType, Kind, Price4, Side};
+use tapeline_feed::itch::{ByType, MessageKind, Price4, Side};
 use tapeline_measure::figures::thousands;
 
-use super::tally::Tally;
+use super::tally::FeedTally;
 
 /// The ITCH messages.
 #[derive(Debug, Serialize)]
@@ -81,11 +81,11 @@ fn letters(counts: &ByType) -> BTreeMap<char, u64> {
 
 impl ItchReport {
     /// Builds the report, with books of `symbols` of `levels` price levels a side.
-    pub(crate) fn of(tally: &Tally, symbols: &[String], levels: usize) -> Self {
+    pub(crate) fn of(tally: &FeedTally, symbols: &[String], levels: usize) -> Self {
         let summary = &tally.summary;
         let (books, counters) = (summary.books(), summary.counters());
         let (known, unknown): (Vec<_>, Vec<_>) =
-            summary.by_type().iter().partition(|(kind, _)| matches!(kind, Kind::Known(_)));
+            summary.by_type().iter().partition(|(kind, _)| matches!(kind, MessageKind::Known(_)));
         let named = |locate, book: &Book| match book.symbol() {
             symbol if symbol.is_blank() => format!("#{locate}"),
             symbol => symbol.to_string(),
@@ -169,7 +169,7 @@ impl ItchReport {
     }
 
     /// Tables for people, with the `top` stocks by number of messages.
-    pub(crate) fn tables(&self, tally: &Tally, top: usize) -> Vec<String> {
+    pub(crate) fn tables(&self, tally: &FeedTally, top: usize) -> Vec<String> {
         let mut parts = vec![self.types(), self.remarks()];
         let books = tally.summary.books();
         let mut busiest = table(["stock", "messages", "trades", "shares", "last", "bid", "ask", "state"]);

@@ -30,7 +30,7 @@ use tapeline_perf::exchange::{Replay, Simulate};
 
 pub(crate) use self::inspect::check_readable_by_a_plant;
 pub(crate) use self::itch_report::ItchReport;
-pub(crate) use self::tally::Tally;
+pub(crate) use self::tally::FeedTally;
 
 /// Replay, inspect or simulate a market feed.
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ enum Command {
     ///
     /// Several captures are taken as the lines A, B, … of one feed and arbitrated by sequence, in time order. Several files of
     /// messages are read one after another.
-    Inspect(inspect::Inspect),
+    Inspect(inspect::InspectFeed),
     /// Generate a plausible exchange day at any rate, on one or two lines or into a file
     ///
     /// The same seed gives the same messages except for their times. The event time of a message is its due time, so

@@ -15,7 +15,7 @@ use tapeline_feed::capture::{self, Capture, ItchFile, Recording};
 use tapeline_feed::history::{History, Limits};
 use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES, Sink};
-use tapeline_feed::moldudp64::Session;
+use tapeline_feed::moldudp64::MoldSession;
 use tapeline_measure::{Nanos, figures};
 use tapeline_node::ticks::{self, Next};
 use tapeline_omm::rwf::{Domain, MessageView};
@@ -132,7 +132,7 @@ fn take(history: &mut History, tick: &Tick<'_>) -> anyhow::Result<()> {
         }
     } else if has(Flags::RESET) {
         let text = status_text(tick)?.unwrap_or_default();
-        history.begin(Session::new(session_begun(&text).unwrap_or_default()));
+        history.begin(MoldSession::new(session_begun(&text).unwrap_or_default()));
     } else if has(Flags::END_OF_SESSION) {
         history.end_of_session(tick.header.feed_seq + 1);
     } else if has(Flags::GAP) {
@@ -157,7 +157,7 @@ impl PastArgs {
             })?;
         let mut history = self.empty();
         if let Some(session) = &self.session {
-            history.begin(Session::new(session));
+            history.begin(MoldSession::new(session));
         }
         let mut past = Past { history, ring: Some((subscriber, self.feed)) };
         past.follow()?;
@@ -179,7 +179,7 @@ impl PastArgs {
                 Recording::Datagrams(capture) => captures.push(Source::new(capture, path, self.only)?),
                 Recording::Messages(file) => {
                     if next == 1 {
-                        history.begin(Session::new(self.session.as_deref().unwrap_or("TAPELINE")));
+                        history.begin(MoldSession::new(self.session.as_deref().unwrap_or("TAPELINE")));
                     }
                     next = messages(file, path, next, stop, &mut history)?;
                 }
@@ -239,10 +239,10 @@ fn arbitrate(
     stop: &Stop,
     history: &mut History,
 ) -> anyhow::Result<()> {
-    let mut arbiter = Arbiter::new(line::Settings {
+    let mut arbiter = Arbiter::new(line::ArbiterSettings {
         window_age_ns: PATIENCE_NS,
         session_hold_ns: PATIENCE_NS,
-        ..line::Settings::default()
+        ..line::ArbiterSettings::default()
     });
     let mut seen: u64 = 0;
     loop {

@@ -77,7 +77,7 @@ impl FileReport {
 
 /// The whole report.
 #[derive(Debug, Serialize)]
-pub(super) struct Report<'f> {
+pub(super) struct InspectReport<'f> {
     protocol: String,
     files: &'f [FileReport],
     /// Bytes of the messages of all files, including framing; absent for captures of packets.
@@ -138,7 +138,7 @@ struct SkewReport {
     max: i64,
 }
 
-impl<'f> Report<'f> {
+impl<'f> InspectReport<'f> {
     /// Notes on standard error which symbols are not in the feed, if its protocol is known.
     pub(super) fn note_unknown(&self, symbols: &[String]) {
         let itch = self.itch.as_ref().map(ItchReport::names);

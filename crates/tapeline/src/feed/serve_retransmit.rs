@@ -13,9 +13,11 @@ use tapeline_console::failure::of_socket;
 use tapeline_console::output::{self, Format};
 use tapeline_console::stop::Stop;
 use tapeline_feed::history::History;
-use tapeline_feed::moldudp64::retransmit::{LONGEST_ANSWER, Server, Settings, Statistics};
+use tapeline_feed::moldudp64::retransmit::{
+    LONGEST_ANSWER, RetransmissionServer, ServerSettings, ServerStatistics,
+};
 use tapeline_measure::{Clock, figures};
-use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
+use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use super::past::{Past, PastArgs};
 
@@ -105,12 +107,12 @@ impl ServeRetransmit {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let mut past = self.past.open(&stop)?;
         let options = ReceiveOptions { stamps: false, ..ReceiveOptions::new(self.listen) };
-        let mut socket = Receiver::open(&options).map_err(of_socket)?;
+        let mut socket = UdpReceiver::open(&options).map_err(of_socket)?;
         Ready::of(socket.local_address(), past.history()).say(self.format)?;
-        let mut server = Server::new(Settings {
+        let mut server = RetransmissionServer::new(ServerSettings {
             requester_bytes_per_second: self.rate_each,
             bytes_per_second: self.rate_all,
-            ..Settings::default()
+            ..ServerSettings::default()
         });
         let unsent = self.serve(&mut socket, &mut past, &mut server, &stop)?;
         self.print(server.statistics(), unsent)?;
@@ -120,9 +122,9 @@ impl ServeRetransmit {
     /// Answers requests until stopped; returns the number of answers that the socket did not take.
     fn serve(
         &self,
-        socket: &mut Receiver,
+        socket: &mut UdpReceiver,
         past: &mut Past,
-        server: &mut Server,
+        server: &mut RetransmissionServer,
         stop: &Stop,
     ) -> anyhow::Result<u64> {
         let clock = Clock::calibrate();
@@ -155,9 +157,9 @@ impl ServeRetransmit {
         }
     }
 
-    fn print(&self, statistics: &Statistics, unsent: u64) -> anyhow::Result<()> {
+    fn print(&self, statistics: &ServerStatistics, unsent: u64) -> anyhow::Result<()> {
         let unanswered = statistics.unanswered_by_reason().filter(|(_, count)| *count > 0).collect();
-        let Statistics { requests, answers, messages, bytes, .. } = *statistics;
+        let ServerStatistics { requests, answers, messages, bytes, .. } = *statistics;
         let outcome = Outcome { requests, answers, messages, bytes, unsent, unanswered };
         if self.format == Format::Json {
             return output::print_json_line(&outcome);

@@ -15,7 +15,7 @@ use tapeline_console::output::{self, Format};
 use tapeline_console::paths::FilePath;
 use tapeline_console::stop::Stop;
 use tapeline_feed::history::History;
-use tapeline_feed::soupbintcp::{Accounts, Over, SILENCE_NS, Server, ServerState, Username};
+use tapeline_feed::soupbintcp::{Accounts, Over, SILENCE_NS, ServerState, SoupServer, Username};
 use tapeline_measure::{Clock, Nanos, figures};
 use tapeline_wire::tcp::{self, Interest, Listener, Received, Stream};
 
@@ -70,7 +70,7 @@ const OPENING_NS: u64 = 1_000_000_000;
 /// One client.
 struct Connection {
     stream: Stream,
-    server: Server,
+    server: SoupServer,
     began: Nanos,
     /// When the client last took output.
     moved: Nanos,
@@ -164,7 +164,7 @@ impl ServeSoup {
                 }
                 Some(stream) => {
                     outcome.connections += 1;
-                    let server = Server::new(now);
+                    let server = SoupServer::new(now);
                     connections.push(Connection { stream, server, began: now, moved: now, finished: false });
                 }
             }

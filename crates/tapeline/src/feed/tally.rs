@@ -8,16 +8,16 @@ use tapeline_measure::Nanos;
 
 /// A summary that also counts by stock.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct FeedTally {
     pub(crate) summary: Summary,
     /// Messages by locate.
     by_locate: Vec<u64>,
 }
 
-impl Tally {
+impl FeedTally {
     /// An empty tally.
     pub(crate) fn new() -> Self {
-        Self { summary: Summary::new(book::Settings::default()), by_locate: vec![0; 1 << 16] }
+        Self { summary: Summary::new(book::BookSettings::default()), by_locate: vec![0; 1 << 16] }
     }
 
     /// Adds a message without framing.
@@ -42,7 +42,7 @@ impl Tally {
     }
 }
 
-impl Sink for Tally {
+impl Sink for FeedTally {
     fn message(&mut self, sequence: u64, bytes: &[u8], received: Nanos) {
         self.count(bytes);
         Sink::message(&mut self.summary, sequence, bytes, received);

@@ -17,7 +17,7 @@ use super::place::Place;
 #[command(after_help = "Examples:\n  \
     tapeline journal inspect journal\n  \
     tapeline journal inspect journal --from-time 2026-11-21T14:30:00Z --count 20 --format json")]
-pub(super) struct Inspect {
+pub(super) struct InspectJournal {
     #[command(flatten)]
     place: Place,
     /// Number of ticks to show
@@ -28,7 +28,7 @@ pub(super) struct Inspect {
     format: Format,
 }
 
-impl Inspect {
+impl InspectJournal {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let mut reader = self.place.open()?;
         let segments: Vec<_> = reader.segments().collect();

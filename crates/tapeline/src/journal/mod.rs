@@ -35,7 +35,7 @@ enum Command {
     /// Read a whole journal, and check every checksum and sequence number
     Verify(verify::Verify),
     /// Show a journal's segments, and its ticks from a sequence number or a time on
-    Inspect(inspect::Inspect),
+    Inspect(inspect::InspectJournal),
     /// Export a journal's ticks as tables: Parquet, or a log that kdb+ replays
     Export(export::Export),
     /// Append the rows of kdb+ logs to a journal, as ticks

@@ -12,8 +12,8 @@ use tapeline_console::stop::Stop;
 use tapeline_kdb::Order;
 use tapeline_node::tick::log_file::LogFile;
 
-use super::report::Report;
-use super::tally::Tally;
+use super::report::LogReport;
+use super::tally::LogTally;
 
 /// Number of messages between two checks for a stop request.
 const LOOK_EVERY: u64 = 4_096;
@@ -23,7 +23,7 @@ const LOOK_EVERY: u64 = 4_096;
 #[command(after_help = "Examples:\n  \
     tapeline kdb inspect sym2022.06.16\n  \
     tapeline kdb inspect trade.gz quote.gz --format json   numbers and times as in the log")]
-pub(super) struct Inspect {
+pub(super) struct InspectLog {
     /// Logs of a tickerplant, plain or gzip
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<FilePath>,
@@ -35,7 +35,7 @@ pub(super) struct Inspect {
     format: Format,
 }
 
-impl Inspect {
+impl InspectLog {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let order = if self.big_endian { Order::Big } else { Order::Little };
@@ -46,7 +46,7 @@ impl Inspect {
         match self.format {
             Format::Json => {
                 output::print_json(
-                    &json!({ "files": reports.iter().map(Report::json).collect::<Vec<_>>() }),
+                    &json!({ "files": reports.iter().map(LogReport::json).collect::<Vec<_>>() }),
                 )?;
             }
             Format::Table => {
@@ -58,16 +58,16 @@ impl Inspect {
                 }
             }
         }
-        reports.iter().for_each(Report::print_faults);
+        reports.iter().for_each(LogReport::print_faults);
         let is_damaged = reports.iter().any(|report| report.tail.is_some() || report.failure.is_some());
         Ok(if is_damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
 /// Reads a log to its end, or until the user stops it.
-fn read(path: &Path, order: Order, stop: &Stop) -> anyhow::Result<Report> {
+fn read(path: &Path, order: Order, stop: &Stop) -> anyhow::Result<LogReport> {
     let mut log = LogFile::open(path, &paths::shown(&path), order)?;
-    let mut tally = Tally::default();
+    let mut tally = LogTally::default();
     let mut progress = Progress::counting("reading", "messages", None);
     let tail = log.each(|offset, message| {
         tally.add(offset, message);
@@ -79,5 +79,5 @@ fn read(path: &Path, order: Order, stop: &Stop) -> anyhow::Result<Report> {
     });
     drop(progress);
     let failure = log.failure().map(ToString::to_string);
-    Ok(Report { path: paths::shown(&path).to_string(), whole_bytes: log.offset(), tally, tail, failure })
+    Ok(LogReport { path: paths::shown(&path).to_string(), whole_bytes: log.offset(), tally, tail, failure })
 }

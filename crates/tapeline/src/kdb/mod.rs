@@ -27,7 +27,7 @@ enum Command {
     ///
     /// A log is the file that `-11!` replays. As in kdb+, it is read up to the first incomplete message. Nothing is
     /// evaluated.
-    Inspect(inspect::Inspect),
+    Inspect(inspect::InspectLog),
 }
 
 impl Kdb {

@@ -6,24 +6,24 @@ use tapeline_kdb::{Atom, Fault, Order, Type, Value};
 use tapeline_measure::figures::thousands;
 use tapeline_node::tick::log_file::Tail;
 
-use super::tally::{ColumnTally, Table, Tally};
+use super::tally::{ColumnTally, LogTally, Table};
 
 /// Maximum number of characters of a cell in a table.
 const MOST_SHOWN: usize = 40;
 
 /// One log and its content.
-pub(super) struct Report {
+pub(super) struct LogReport {
     /// The path as given.
     pub(super) path: String,
     /// Bytes up to the end of the last whole message.
     pub(super) whole_bytes: u64,
-    pub(super) tally: Tally,
+    pub(super) tally: LogTally,
     pub(super) tail: Option<Tail>,
     /// Why the read stopped before the end of the file.
     pub(super) failure: Option<String>,
 }
 
-impl Report {
+impl LogReport {
     /// All members, as documented in `docs/kdb.md`.
     pub(super) fn json(&self) -> Json {
         let tally = &self.tally;
@@ -178,7 +178,7 @@ impl ColumnTally {
     }
 }
 
-/// A cell in JSON: numbers and times as encoded, text as text, nulls as null, infinities as in q.
+/// A cell in JSON: numbers and times as encoded, text, nulls as null, infinities as in q.
 fn cell(value: &Value) -> Json {
     match value {
         Value::Atom(atom) => match atom {

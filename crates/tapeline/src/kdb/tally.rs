@@ -13,7 +13,7 @@ const MOST_COLUMNS: usize = 1_000;
 
 /// The content of a log.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct LogTally {
     pub(super) messages: u64,
     pub(super) tables: BTreeMap<String, Table>,
     /// Updates of tables beyond the limit.
@@ -47,7 +47,7 @@ pub(super) struct ColumnTally {
     pub(super) types: Vec<Type>,
 }
 
-impl Tally {
+impl LogTally {
     /// Adds the message at this offset.
     pub(super) fn add(&mut self, offset: u64, message: &View<'_>) {
         self.messages += 1;

@@ -18,7 +18,9 @@ use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::login::{LoginFeatures, ROLE_PROVIDER};
 use tapeline_omm::role::Outbox;
-use tapeline_omm::role::acceptor::{Acceptor, Application, Event, Item, Settings};
+use tapeline_omm::role::acceptor::{
+    Acceptor, AcceptorApplication, AcceptorEvent, AcceptorSettings, PublishedItem,
+};
 use tapeline_omm::rwf::{Container, DataState, MessageView, StateCode, StreamState};
 use tapeline_omm::{Dictionary, FieldList, State};
 use tapeline_wire::rssl::{ConnectionId, Negotiated, Sender};
@@ -67,7 +69,7 @@ impl AcceptArgs {
         // EMA has no acceptor: use the settings of a provider that consumers connect to.
         let chosen = self.config.load(Group::IProvider)?;
         let mut hub = Hub {
-            settings: Settings { most_items: self.max_items, ..Settings::default() },
+            settings: AcceptorSettings { most_items: self.max_items, ..AcceptorSettings::default() },
             json: chosen.json,
             dictionary: self.dictionary.load()?,
             deny: self.deny.clone(),
@@ -93,7 +95,7 @@ impl AcceptArgs {
 
 /// State that all connections share.
 struct Hub {
-    settings: Settings,
+    settings: AcceptorSettings,
     json: JsonSettings,
     dictionary: Arc<Dictionary>,
     deny: Option<String>,
@@ -191,10 +193,10 @@ struct Taking<'a> {
     has_news: bool,
 }
 
-impl Application for Taking<'_> {
-    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>) {
+impl AcceptorApplication for Taking<'_> {
+    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: AcceptorEvent<'_>) {
         match event {
-            Event::Login { request, is_reissue } => {
+            AcceptorEvent::Login { request, is_reissue } => {
                 *self.user = String::from_utf8_lossy(request.user).into_owned();
                 let is_denied = self.hub.deny.as_ref().is_some_and(|denied| denied == self.user);
                 let text: Option<&[u8]> = if is_denied {
@@ -232,30 +234,32 @@ impl Application for Taking<'_> {
                     self.hub.lines.event("login", &[("user", self.user.as_str().into())]);
                 }
             }
-            Event::Service(service) => {
+            AcceptorEvent::Service(service) => {
                 self.has_news = true;
                 let name = service.name().unwrap_or_default();
                 let members = [("service", service.id.into()), ("name", name.into())];
                 self.hub.lines.event("directory", &members);
             }
-            Event::Image { item, message, .. } => {
+            AcceptorEvent::Image { item, message, .. } => {
                 self.tally.refreshes += 1;
                 self.take(&item, &message);
             }
-            Event::Update { item, message, .. } => {
+            AcceptorEvent::Update { item, message, .. } => {
                 self.tally.updates += 1;
                 self.take(&item, &message);
             }
-            Event::Status { item, message, .. } => {
+            AcceptorEvent::Status { item, message, .. } => {
                 self.tally.statuses += 1;
                 self.take(&item, &message);
             }
-            Event::Dictionary(request) => {
+            AcceptorEvent::Dictionary(request) => {
                 let _ = acceptor.dictionary(out, request.stream_id, &self.hub.dictionary);
             }
-            Event::Generic { message, .. } => self.hub.lines.message("", &message, &self.hub.dictionary),
+            AcceptorEvent::Generic { message, .. } => {
+                self.hub.lines.message("", &message, &self.hub.dictionary);
+            }
             // One line a connection: a peer can send any number of malformed messages.
-            Event::Malformed(fault) if acceptor.counters().malformed == 1 => {
+            AcceptorEvent::Malformed(fault) if acceptor.counters().malformed == 1 => {
                 anstream::eprintln!("note: a message of {} cannot be read: {fault}", self.user);
             }
             _ => {}
@@ -264,7 +268,7 @@ impl Application for Taking<'_> {
 }
 
 impl Taking<'_> {
-    fn take(&mut self, item: &Item<'_>, message: &MessageView<'_>) {
+    fn take(&mut self, item: &PublishedItem<'_>, message: &MessageView<'_>) {
         self.tally.largest = self.tally.largest.max(message.payload().len());
         match message.open() {
             Ok(Container::FieldList(list)) => self.count(&list),

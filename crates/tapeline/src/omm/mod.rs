@@ -54,13 +54,13 @@ enum Command {
     ///
     /// Logs in, reads the service directory, requests the items and prints fields as they change. If the connection,
     /// the service or an item is lost, requests the items again until they are back.
-    Watch(watch::WatchArgs),
+    Watch(watch::OmmWatchArgs),
     /// Serve items to consumers, with simulated prices
     ///
     /// Any item name can be requested. A MarketPrice item has a quote and trades, a MarketByOrder item an order book.
     /// Four names are special: BIG has a book of more than a megabyte, posts to NAK are refused, UNKNOWN does not
     /// exist, and GONE is closed after its first update.
-    Serve(serve::ServeArgs),
+    Serve(serve::OmmServeArgs),
     /// Publish items to a hub, as a non-interactive provider
     ///
     /// Connects, logs in as a provider, and publishes its service, an image of every item, then updates. After a

@@ -17,7 +17,9 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::ServiceEntry;
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::role::consumer::{Backoff, Handle};
-use tapeline_omm::role::ni_provider::{Application, Event, NiProvider, Publish, Settings};
+use tapeline_omm::role::ni_provider::{
+    NiProvider, NiProviderApplication, NiProviderEvent, NiProviderSettings, Publish,
+};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{DataType, Domain, Header, RefreshHeader, UpdateHeader, UpdateType, flags};
 use tapeline_omm::{Dictionary, Qos, Refused, State};
@@ -182,10 +184,10 @@ impl Program {
     fn new(args: &PublishArgs) -> anyhow::Result<Self> {
         let credentials = args.login.credentials()?;
         let chosen = args.config.load(Group::NiProvider)?;
-        let usual = Settings::default();
+        let usual = NiProviderSettings::default();
         let most = chosen.reconnect_max.unwrap_or(usual.reconnect.most);
         let first = chosen.reconnect_min.unwrap_or(usual.reconnect.first);
-        let settings = Settings {
+        let settings = NiProviderSettings {
             reconnect_attempts: args.attempts.or(chosen.reconnect_attempts),
             reconnect: Backoff { first, most: most.max(first) },
             login_timeout: chosen.login_timeout.unwrap_or(usual.login_timeout),
@@ -403,27 +405,27 @@ impl Dialing<NiProvider> for Publisher {
     }
 }
 
-impl Application for Publisher {
-    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
+impl NiProviderApplication for Publisher {
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: NiProviderEvent<'_>) {
         match event {
-            Event::Disconnect => self.begun = None,
-            Event::Lost => (self.images, self.begun) = (0, None),
-            Event::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),
-            Event::Login { .. } if self.is_ending => self.is_heard = true,
-            Event::Login { state, .. } => {
+            NiProviderEvent::Disconnect => self.begun = None,
+            NiProviderEvent::Lost => (self.images, self.begun) = (0, None),
+            NiProviderEvent::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),
+            NiProviderEvent::Login { .. } if self.is_ending => self.is_heard = true,
+            NiProviderEvent::Login { state, .. } => {
                 self.lines.event("login", &[("state", shown::state_json(&state))]);
             }
-            Event::Ended { state } if !self.is_ending => self.refusal = Some(state.to_string()),
-            Event::Ready => {
+            NiProviderEvent::Ended { state } if !self.is_ending => self.refusal = Some(state.to_string()),
+            NiProviderEvent::Ready => {
                 self.tally.logins += 1;
                 self.lines.event("ready", &[]);
             }
-            Event::ImageWanted { closure, .. } => {
+            NiProviderEvent::ImageWanted { closure, .. } => {
                 if let Err(refused) = self.image(provider, out, closure as usize) {
                     anstream::eprintln!("note: an image cannot be written: {refused}");
                 }
             }
-            Event::Message { message, .. } => {
+            NiProviderEvent::Message { message, .. } => {
                 // A post from a hub gets its acknowledgement; nothing else is done with it.
                 if let Ok(Header::Post(post)) = message.header()
                     && tapeline_omm::domain::post::wants_ack(&post)
@@ -432,7 +434,7 @@ impl Application for Publisher {
                 }
                 self.lines.message("", message, &self.dictionary);
             }
-            Event::Malformed(fault) => {
+            NiProviderEvent::Malformed(fault) => {
                 // Only the first: the total is in the `end` event.
                 if self.tally.malformed == 0 {
                     anstream::eprintln!("note: a message cannot be read: {fault}");

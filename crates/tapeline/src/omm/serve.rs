@@ -25,13 +25,13 @@ use tapeline_omm::Qos;
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::{Directory, ServiceEntry};
 use tapeline_omm::role::Sent;
-use tapeline_omm::role::provider::{Provider, Settings};
+use tapeline_omm::role::provider::{Provider, ProviderSettings};
 use tapeline_omm::rwf::Domain;
 use tapeline_perf::omm::messages::Messages;
 use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
 
-use self::answers::{Answer, Answers, Tally, Unanswered};
-use self::board::{Board, Change};
+use self::answers::{Answer, AnswerTally, Answers, Unanswered};
+use self::board::{Board, ItemChange};
 use super::lines::{LineFormat, Lines};
 use super::market::{self, View};
 use super::serving;
@@ -42,7 +42,7 @@ use super::serving;
     tapeline omm serve                         on localhost:14002, the default port of EMA's consumers\n  \
     tapeline omm serve --bind 0.0.0.0 --service ELEKTRON_DD --update-rate 1000\n  \
     tapeline omm serve --cert server.pem --key server.key --port 14004    over TLS")]
-pub(crate) struct ServeArgs {
+pub(crate) struct OmmServeArgs {
     #[command(flatten)]
     config: ConfigArgs,
     #[command(flatten)]
@@ -87,7 +87,7 @@ const MOST_OWED: usize = 17 << 20;
 /// Maximum number of overdue updates to catch up on after a busy phase.
 const MOST_BEHIND: u64 = 10_000;
 
-impl ServeArgs {
+impl OmmServeArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
@@ -112,7 +112,7 @@ impl ServeArgs {
     }
 }
 
-impl ServeArgs {
+impl OmmServeArgs {
     /// The services of the configuration, or the one from the command line.
     fn services(&self, chosen: Vec<(u16, String, Option<String>)>) -> Vec<(u16, String, Option<String>)> {
         if !chosen.is_empty() && self.service.is_none() && self.service_id.is_none() {
@@ -130,7 +130,7 @@ struct Client {
     room: RoleConnection,
     user: String,
     unanswered: Unanswered,
-    tally: Tally,
+    tally: AnswerTally,
 }
 
 impl Client {
@@ -149,12 +149,12 @@ struct Market {
     /// The view of the last request that had one.
     last_view: View,
     lines: Lines,
-    settings: Settings,
+    settings: ProviderSettings,
     json: JsonSettings,
     /// Some answers wait for their consumer's next turn.
     is_busy: bool,
     /// Totals of closed connections.
-    tally: Tally,
+    tally: AnswerTally,
 }
 
 impl Serve for Market {
@@ -168,7 +168,7 @@ impl Serve for Market {
             room,
             user: String::new(),
             unanswered: Unanswered::default(),
-            tally: Tally::default(),
+            tally: AnswerTally::default(),
         }
     }
 
@@ -239,7 +239,7 @@ struct Program {
 }
 
 impl Program {
-    fn new(args: &ServeArgs, chosen: Chosen, now: Nanos) -> anyhow::Result<Self> {
+    fn new(args: &OmmServeArgs, chosen: Chosen, now: Nanos) -> anyhow::Result<Self> {
         let dictionary = args.dictionary.load()?;
         note_lacking(&dictionary, args.message_file.is_some());
         let messages =
@@ -267,14 +267,14 @@ impl Program {
                 board: Board::new(messages.map(|messages| messages.market_price)),
                 last_view: None,
                 lines: Lines::new(args.format),
-                settings: Settings {
+                settings: ProviderSettings {
                     most_streams: args.max_streams,
                     owed_bytes: MOST_OWED,
-                    ..Settings::default()
+                    ..ProviderSettings::default()
                 },
                 json: chosen.json,
                 is_busy: false,
-                tally: Tally::default(),
+                tally: AnswerTally::default(),
             },
             clients: Connections::default(),
             rate: args.update_rate,
@@ -312,7 +312,7 @@ impl Program {
     }
 
     /// Sends an item's change to every stream that has it open. A stream without buffer space gets a new image later.
-    fn send(&mut self, reactor: &mut Reactor, now: Nanos, change: &Change) -> anyhow::Result<()> {
+    fn send(&mut self, reactor: &mut Reactor, now: Nanos, change: &ItemChange) -> anyhow::Result<()> {
         if self.message.len() < change.longest() {
             self.message.resize(change.longest(), 0);
         }
@@ -393,7 +393,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        args: ServeArgs,
+        args: OmmServeArgs,
     }
 
     /// A provider, and a consumer that requests and never reads.

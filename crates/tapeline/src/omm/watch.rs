@@ -19,10 +19,10 @@ use tapeline_console::omm::login::LoginArgs;
 use tapeline_console::omm::transport::{ClientArgs, ConfigArgs};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos};
-use tapeline_omm::role::consumer::{Consumer, Settings};
+use tapeline_omm::role::consumer::{Consumer, ConsumerSettings};
 
 use self::asking::Asked;
-use self::commands::{Command, Commands};
+use self::commands::{Commands, WatchCommand};
 use self::timing::Timing;
 use self::watching::Watching;
 use super::items::ItemArgs;
@@ -37,7 +37,7 @@ use super::lines::{LineFormat, Lines};
     tapeline omm watch IBM.N --post BID=39.91,BIDSIZE=10 --updates 1\n  \
     tapeline omm watch --commands                      then: open IBM.N, view IBM.N BID,ASK, pause IBM.N, help\n  \
     printf 'open A B\\nwait\\nclose A\\nwait 2s\\n' | tapeline omm watch --commands")]
-pub(crate) struct WatchArgs {
+pub(crate) struct OmmWatchArgs {
     #[command(flatten)]
     items: ItemArgs,
     /// Name of the items' service
@@ -112,7 +112,7 @@ pub(crate) struct WatchArgs {
 /// Maximum wait between two checks for a stop request.
 const TURN: Duration = Duration::from_millis(100);
 
-impl WatchArgs {
+impl OmmWatchArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
@@ -160,11 +160,11 @@ impl WatchArgs {
     }
 }
 
-impl WatchArgs {
+impl OmmWatchArgs {
     /// The consumer's settings: the command line overrides the configuration.
-    fn settings(&self, chosen: &Chosen) -> Settings {
+    fn settings(&self, chosen: &Chosen) -> ConsumerSettings {
         let usual = chosen.consumer();
-        Settings {
+        ConsumerSettings {
             downloads_dictionary: self.download_dictionary || usual.downloads_dictionary,
             reconnect_attempts: self.attempts.or(self.until_closed.then_some(1)).or(usual.reconnect_attempts),
             ..usual
@@ -184,9 +184,9 @@ impl Program {
     fn obey(&mut self, now: Nanos) -> bool {
         let Self { commands: Some(commands), watching, dialer } = self else { return true };
         while let Some(line) = commands.next(now, watching.is_settled()) {
-            let done = match Command::parse(&line) {
-                Ok(Some(Command::Quit)) => return false,
-                Ok(Some(Command::Wait(duration))) => {
+            let done = match WatchCommand::parse(&line) {
+                Ok(Some(WatchCommand::Quit)) => return false,
+                Ok(Some(WatchCommand::Wait(duration))) => {
                     commands.wait(now, duration);
                     Ok(())
                 }

@@ -236,7 +236,7 @@ impl Source<'_> {
         let service_id = hub.as_ref().map_or(1, |hub| hub.settings.service_id);
         let dictionary = hub.as_ref().map(|hub| hub.settings.dictionary.clone());
         let services = sources.as_ref().map_or(0, |sources| sources.settings.services.len());
-        let beside = kdb::Beside {
+        let beside = kdb::BesideTickerplant {
             dictionary: dictionary.as_deref().unwrap_or_else(|| Dictionary::builtin()),
             max_items,
             has_feeds: count > 0,
@@ -338,7 +338,7 @@ impl Source<'_> {
             &[("inline", false), ("thread", true)],
             "\"thread\" needs a core for each feed",
         )?;
-        let slots = plant.pool_slots.as_ref().map_or(pool::Settings::default().slots, |s| *s.get_ref());
+        let slots = plant.pool_slots.as_ref().map_or(pool::PoolSettings::default().slots, |s| *s.get_ref());
         let of_pool = [
             plant.pool_slots.as_ref().map(|slots| ("pool_slots", slots.span())),
             plant.pool_policy.as_ref().map(|policy| ("pool_policy", policy.span())),
@@ -362,7 +362,7 @@ impl Source<'_> {
             ],
             "\"block\" leaves datagrams in the kernel's buffer",
         )?;
-        let settings = pool::Settings { slots, policy, ..pool::Settings::default() };
+        let settings = pool::PoolSettings { slots, policy, ..pool::PoolSettings::default() };
         Ok(if threads { Receive::Thread(settings) } else { Receive::Inline })
     }
 

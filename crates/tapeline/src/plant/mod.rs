@@ -44,7 +44,7 @@ pub(crate) struct Plant {
 #[derive(Debug, Subcommand)]
 enum PlantCommand {
     /// Watch quotes and trades live: a table on a terminal, JSON lines in a pipe
-    Watch(watch::WatchArgs),
+    Watch(watch::PlantWatchArgs),
     /// Check that no tick is missing, and measure the latency of every hop
     Measure(measure::MeasureArgs),
     /// Count the published ticks, rebuild the order books from them, and print both at the end
@@ -53,7 +53,7 @@ enum PlantCommand {
     Tally(tally::TallyArgs),
     Relay(relay::RelayArgs),
     /// Serve network clients from the ring of another plant process on this host
-    Serve(serve::ServeArgs),
+    Serve(serve::PlantServeArgs),
     /// Print a commented configuration
     Sample,
     /// Check a configuration and the files that it names: list every fault, and the parts that would run

@@ -28,7 +28,7 @@ use crate::events;
         tapeline plant --config plant.toml --without-hub\n  \
         tapeline plant serve --config plant.toml"
 )]
-pub(crate) struct ServeArgs {
+pub(crate) struct PlantServeArgs {
     /// The plant's configuration
     #[arg(long, value_name = "FILE")]
     config: FilePath,
@@ -37,7 +37,7 @@ pub(crate) struct ServeArgs {
     format: Format,
 }
 
-impl ServeArgs {
+impl PlantServeArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let (config, hub) = read(&self.config)?;

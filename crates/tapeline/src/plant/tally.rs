@@ -10,13 +10,13 @@ use tapeline_console::near::note_unknown;
 use tapeline_console::output::{self, Format};
 use tapeline_console::stop::Stop;
 use tapeline_feed::line::Sink;
-use tapeline_feed::moldudp64::Session;
+use tapeline_feed::moldudp64::MoldSession;
 use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_perf::path::{Ending, Joined};
 use tapeline_plant::tick::{Flags, Kind, POSTED, Tick};
 
 use super::follow::{Follow, FollowArgs};
-use crate::feed::{ItchReport, Tally};
+use crate::feed::{FeedTally, ItchReport};
 
 /// Count the published ticks, rebuild the order books from them, and print both at the end.
 ///
@@ -123,7 +123,7 @@ impl TallyArgs {
         if let Some(feed) = self.feed {
             follow.end_with_feed(feed);
         }
-        let seen = RefCell::new((Sequences::default(), Tally::new()));
+        let seen = RefCell::new((Sequences::default(), FeedTally::new()));
         let end = follow.run(
             |tick, _| {
                 let (sequences, tally) = &mut *seen.borrow_mut();
@@ -176,7 +176,7 @@ impl TallyArgs {
 }
 
 /// Adds a tick of the feed to its sequences and its books.
-fn take(tick: &Tick<'_>, sequences: &mut Sequences, tally: &mut Tally) -> anyhow::Result<()> {
+fn take(tick: &Tick<'_>, sequences: &mut Sequences, tally: &mut FeedTally) -> anyhow::Result<()> {
     let feed_seq = tick.header.feed_seq;
     if tick.header.kind != Kind::Status {
         if tick.header.flags.contains(Flags::RESET) {
@@ -198,7 +198,7 @@ fn take(tick: &Tick<'_>, sequences: &mut Sequences, tally: &mut Tally) -> anyhow
         tally.message(tick.source);
     } else if tick.header.flags.contains(Flags::RESET) {
         // The books start empty; the session's name is in the status text.
-        Sink::reset(&mut tally.summary, Session::new("").into());
+        Sink::reset(&mut tally.summary, MoldSession::new("").into());
         sequences.next = None;
     } else if tick.header.flags.contains(Flags::GAP) || tick.header.flags.contains(Flags::END_OF_SESSION) {
         // The last message of a gap or of the session: all messages up to it should have arrived.
@@ -211,7 +211,7 @@ fn take(tick: &Tick<'_>, sequences: &mut Sequences, tally: &mut Tally) -> anyhow
 }
 
 impl TallyReport {
-    fn print(&self, tally: &Tally, top: usize) -> anyhow::Result<()> {
+    fn print(&self, tally: &FeedTally, top: usize) -> anyhow::Result<()> {
         let mut parts = self.itch.tables(tally, top);
         parts.push(format!(
             "{} ticks ({} to {}), {} lost; feed sequences {} to {}, {} missing; ended: {}",

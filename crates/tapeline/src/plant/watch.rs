@@ -27,7 +27,7 @@ use super::follow::{Follow, FollowArgs};
     tapeline plant watch                      the busiest symbols, on the terminal\n  \
     tapeline plant watch AAPL MSFT            these symbols only\n  \
     tapeline plant watch AAPL --ticks 10 | cat    ten JSON lines")]
-pub(crate) struct WatchArgs {
+pub(crate) struct PlantWatchArgs {
     /// Symbols to show; empty means all
     #[arg(value_name = "SYMBOL")]
     symbols: Vec<String>,
@@ -48,7 +48,7 @@ const FRAME_LINES: usize = 6;
 /// The minimum time between two screens.
 const REFRESH_NS: i64 = 250_000_000;
 
-impl WatchArgs {
+impl PlantWatchArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let wanted = RefCell::new(Wanted::new(&self.symbols));

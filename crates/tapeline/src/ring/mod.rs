@@ -39,7 +39,7 @@ enum Command {
     /// Remove rings
     Rm(remove::Remove),
     /// Show a ring's publisher and subscribers
-    Stat(stat::Stat),
+    Stat(stat::RingStat),
     /// Measure a matrix of sizes, rates, rings, receivers and framings, and write a report with plots
     Sweep(Sweep),
 }

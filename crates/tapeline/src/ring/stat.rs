@@ -29,7 +29,7 @@ Examples:
   tapeline ring stat smem
   tapeline ring stat smem --watch                                 once a second, with rates
   tapeline ring stat smem --watch --interval 100ms --format json  a JSON line at each interval")]
-pub(super) struct Stat {
+pub(super) struct RingStat {
     /// Name of the ring; `ring ls` lists all rings
     #[arg(value_name = "NAME", value_parser = failures::name, required_unless_present = "named")]
     name: Option<Name>,
@@ -69,7 +69,7 @@ struct Rates {
     bytes: f64,
 }
 
-impl Stat {
+impl RingStat {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let name = self.name.as_ref().or(self.named.as_ref()).context("no ring was named")?;

@@ -13,7 +13,7 @@ use tapeline_tickerplant::{Rights, Schema};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RawAccess {
+pub(crate) struct RawTickAccess {
     /// The file of users and their passwords.
     users: PathBuf,
     #[serde(default)]
@@ -37,7 +37,7 @@ struct RawRule {
 
 /// Reads the users file; a relative path starts at the configuration's folder.
 pub(crate) fn read(
-    raw: &RawAccess,
+    raw: &RawTickAccess,
     beside: impl FnOnce(&Path) -> PathBuf,
     tables: &[Schema],
 ) -> anyhow::Result<Access> {

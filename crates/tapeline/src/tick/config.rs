@@ -14,7 +14,7 @@ use tapeline_node::tick::config::{LogConfig, TickerplantConfig};
 use tapeline_tickerplant::{Column, Schema};
 use toml::Spanned;
 
-use super::access::{self, RawAccess};
+use super::access::{self, RawTickAccess};
 use crate::plant::config::Source;
 
 /// The default port of `tick.q`.
@@ -46,7 +46,7 @@ pub(crate) struct RawTickerplant {
     /// The suffix that a plant adds to symbols in item names.
     pub(crate) suffix: Option<Spanned<String>>,
     pub(crate) table: Vec<RawTable>,
-    access: Option<Spanned<RawAccess>>,
+    access: Option<Spanned<RawTickAccess>>,
 }
 
 #[derive(Debug, Deserialize)]

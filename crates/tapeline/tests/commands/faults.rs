@@ -20,8 +20,8 @@ use account::script::{Dice, faults};
 use account::{Account, Epoch};
 use serde_json::{Value, json};
 use stage::{Place, Running, tapeline};
-use tapeline_feed::itch::framing::{Frames, Framing};
-use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session};
+use tapeline_feed::itch::framing::{FileFraming, Frames};
+use tapeline_feed::moldudp64::{MoldSession, PacketBuilder, end_of_session};
 use tapeline_omm::rwf::{Header, MessageView};
 use tapeline_plant::tick::{Flags, Kind, Tick};
 use tapeline_ring::{Name, Poll, Start, Subscriber, Wait};
@@ -87,7 +87,7 @@ fn bad_day(seed: u64, asks: bool) -> Day {
     }
     // The source's final end of session, which no fault removes.
     let last = account.epochs.last().unwrap();
-    let end = end_of_session(Session::new(&last.session), last.end());
+    let end = end_of_session(MoldSession::new(&last.session), last.end());
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for line in &place.lines {
         socket.send_to(&end, line).unwrap();
@@ -167,7 +167,7 @@ fn text(tick: &Tick<'_>) -> String {
 /// The epochs of a day, one for each session or sequence reset, from the ledger.
 fn epochs(day: &Path, ledger: &[Value]) -> Vec<Epoch> {
     let file = std::fs::read(day).unwrap();
-    let messages: Vec<Vec<u8>> = Frames::with(&file, Framing::Length).map(<[u8]>::to_vec).collect();
+    let messages: Vec<Vec<u8>> = Frames::with(&file, FileFraming::Length).map(<[u8]>::to_vec).collect();
     let rolled = ledger.iter().filter(|entry| begins(entry) && entry["line"] == "A");
     let mut turns: Vec<(usize, String)> = vec![(1, SESSION.to_owned())];
     turns.extend(rolled.map(|entry| {
@@ -218,10 +218,10 @@ fn damaged(epochs: &[Epoch], ledger: &[Value]) -> Vec<Vec<u8>> {
         let (first, count) = (entry["sequence"].as_u64().unwrap(), entry["messages"].as_u64().unwrap());
         let mut datagram = vec![0; 1_400];
         if count == 0 {
-            datagram = end_of_session(Session::new(session), first).to_vec();
+            datagram = end_of_session(MoldSession::new(session), first).to_vec();
         } else {
             let epoch = &epochs[epoch_of(entry, ledger)];
-            let mut packet = PacketBuilder::new(&mut datagram, Session::new(session), first).unwrap();
+            let mut packet = PacketBuilder::new(&mut datagram, MoldSession::new(session), first).unwrap();
             for message in first..first + count {
                 packet.push(&epoch.messages[message as usize - 1]).unwrap();
             }

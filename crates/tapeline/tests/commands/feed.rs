@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shared_data::{expected, shared};
 use tapeline_feed::capture::{self, PcapWriter, Recording};
-use tapeline_feed::moldudp64::{Packet, PacketBuilder, Session, parse};
+use tapeline_feed::moldudp64::{MoldPacket, MoldSession, PacketBuilder, parse};
 use tapeline_measure::Nanos;
-use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
+use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 fn tapeline(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
@@ -250,17 +250,17 @@ fn group(last: u8) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(239, 255, 77, last), port)
 }
 
-fn listen(group: SocketAddrV4) -> Receiver {
+fn listen(group: SocketAddrV4) -> UdpReceiver {
     let options = ReceiveOptions {
         interface: "127.0.0.1".to_owned(),
         receive_buffer: 8 << 20,
         ..ReceiveOptions::new(group)
     };
-    Receiver::open(&options).unwrap()
+    UdpReceiver::open(&options).unwrap()
 }
 
 /// Receives payloads until `done` returns true; the test fails after twenty seconds of silence.
-fn receive(receiver: &mut Receiver, mut done: impl FnMut(&[Vec<u8>]) -> bool) -> Vec<Vec<u8>> {
+fn receive(receiver: &mut UdpReceiver, mut done: impl FnMut(&[Vec<u8>]) -> bool) -> Vec<Vec<u8>> {
     let mut batch = Batch::default();
     let mut payloads = Vec::new();
     while !done(&payloads) {
@@ -276,7 +276,8 @@ fn receive(receiver: &mut Receiver, mut done: impl FnMut(&[Vec<u8>]) -> bool) ->
 /// Whether the end of the session was sent three times.
 fn ended(payloads: &[Vec<u8>]) -> bool {
     let last = payloads.iter().rev().take(3);
-    payloads.len() >= 3 && { last }.all(|payload| matches!(parse(payload), Ok(Packet::EndOfSession { .. })))
+    payloads.len() >= 3 && { last }
+        .all(|payload| matches!(parse(payload), Ok(MoldPacket::EndOfSession { .. })))
 }
 
 fn start(arguments: &[&str]) -> Child {
@@ -297,7 +298,7 @@ fn finish(mut child: Child) -> String {
 fn blocks(payloads: &[Vec<u8>], mut next: u64) -> Vec<u8> {
     let mut blocks = Vec::new();
     for payload in payloads {
-        if let Packet::Data(data) = parse(payload).unwrap() {
+        if let MoldPacket::Data(data) = parse(payload).unwrap() {
             for (sequence, message) in data.messages() {
                 assert_eq!(sequence, next);
                 next += 1;
@@ -375,7 +376,7 @@ fn replay_packs_a_file_of_messages() {
         // The same messages twice, under contiguous sequences.
         let messages = blocks(&received, 1);
         assert_eq!(sha256(&messages), sha256(&[source.clone(), source.clone()].concat()));
-        let Ok(Packet::EndOfSession { session, next, .. }) = parse(received.last().unwrap()) else {
+        let Ok(MoldPacket::EndOfSession { session, next, .. }) = parse(received.last().unwrap()) else {
             panic!("no end")
         };
         assert_eq!((session.to_string().as_str(), next), ("DAY1", 10_001));
@@ -409,7 +410,7 @@ fn a_sparse_file_at_its_own_pace_has_heartbeats() {
     let heartbeats: Vec<_> = received
         .iter()
         .filter_map(|payload| match parse(payload) {
-            Ok(Packet::Heartbeat { next, .. }) => Some(next),
+            Ok(MoldPacket::Heartbeat { next, .. }) => Some(next),
             _ => None,
         })
         .collect();
@@ -504,7 +505,7 @@ fn moldudp64_with_other_messages_is_not_called_itch() {
     // Types and lengths of Borsa Istanbul's messages, as in the real sample.
     for (sequence, types) in [(0, &b"T"[..]), (1, b"TSRL"), (5, b"RLRL")] {
         let mut datagram = [0; 400];
-        let mut packet = PacketBuilder::new(&mut datagram, Session::new("BIST"), sequence).unwrap();
+        let mut packet = PacketBuilder::new(&mut datagram, MoldSession::new("BIST"), sequence).unwrap();
         for kind in types {
             let length = match kind {
                 b'T' => 5,
@@ -525,7 +526,7 @@ fn moldudp64_with_other_messages_is_not_called_itch() {
     let mut pcap = PcapWriter::new(Vec::new()).unwrap();
     let mut datagram = [0; 60];
     for sequence in 1..4 {
-        let mut packet = PacketBuilder::new(&mut datagram, Session::new("ITCH"), sequence).unwrap();
+        let mut packet = PacketBuilder::new(&mut datagram, MoldSession::new("ITCH"), sequence).unwrap();
         packet.push(b"S12345678901").unwrap();
         let length = packet.finish();
         pcap.write(Nanos(sequence), address, address, &datagram[..length]).unwrap();

@@ -8,7 +8,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 use stage::{Place, Running, tapeline};
-use tapeline_feed::moldudp64::{Packet, parse};
+use tapeline_feed::moldudp64::{MoldPacket, parse};
 
 /// Few enough that their datagrams fit into any socket's buffer: nothing is lost, however late they are read.
 const MESSAGES: &str = "300";
@@ -71,15 +71,15 @@ fn a_feeds_messages_are_sent_as_they_were() {
             let length = socket.recv(&mut datagram).unwrap();
             let next = received.len() as u64 + 1;
             match parse(&datagram[..length]).unwrap() {
-                Packet::Data(data) => {
+                MoldPacket::Data(data) => {
                     assert_eq!(data.sequence(), next);
                     received.extend(data.messages().map(|(_, message)| message.to_vec()));
                 }
-                Packet::EndOfSession { next: said, .. } => {
+                MoldPacket::EndOfSession { next: said, .. } => {
                     assert_eq!(said, next);
                     ends += 1;
                 }
-                Packet::Heartbeat { .. } => {}
+                MoldPacket::Heartbeat { .. } => {}
             }
         }
         assert_eq!(received, messages, "{speed}");

@@ -17,7 +17,7 @@ use tapeline_omm::domain::{LoginRefresh, LoginRequest};
 use tapeline_omm::rwf::{
     CloseHeader, DataType, Domain, Header, Key, MessageView, RequestHeader, UpdateHeader, UpdateType, flags,
 };
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sent, Settings};
+use tapeline_wire::rssl::{ConnectionId, ConnectionSettings, Event, Reactor, Sent};
 
 use crate::stage;
 
@@ -90,7 +90,7 @@ impl Flood {
         let is_over = Arc::new(AtomicBool::new(false));
         let (say, under_way) = mpsc::channel();
         let mut reactor = Reactor::new(1).unwrap();
-        let (clock, settings) = (Clock::calibrate(), Arc::new(Settings::default()));
+        let (clock, settings) = (Clock::calibrate(), Arc::new(ConnectionSettings::default()));
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)));
         let address = port.is_none().then(|| reactor.listen(local, &settings).unwrap());
         if port.is_some() {

@@ -11,7 +11,7 @@ use tapeline_measure::Clock;
 use tapeline_omm::Refused;
 use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::rwf::{DataType, Domain, GenericHeader, MessageClass, MessageView, flags};
-use tapeline_wire::rssl::{Event, Reactor, Sender, Sent, Settings};
+use tapeline_wire::rssl::{ConnectionSettings, Event, Reactor, Sender, Sent};
 
 use crate::stage;
 
@@ -20,8 +20,11 @@ fn meet(server: &Value, mut each: impl FnMut(Option<&[u8]>, &mut Sender<'_>) -> 
     let port = u16::try_from(server["port"].as_u64().unwrap()).unwrap();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let (clock, mut reactor) = (Clock::calibrate(), Reactor::new(1).unwrap());
-    let settings =
-        Settings { guaranteed_output_buffers: 4000, sys_recv_buf_size: 65_536, ..Settings::default() };
+    let settings = ConnectionSettings {
+        guaranteed_output_buffers: 4000,
+        sys_recv_buf_size: 65_536,
+        ..ConnectionSettings::default()
+    };
     reactor.connect(address, &Arc::new(settings), clock.now()).unwrap();
     loop {
         reactor.wait(Duration::from_millis(100)).unwrap();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Settings, SubProtocol, Tls, TlsVersions};
+use tapeline_wire::rssl::{ConnectionId, ConnectionSettings, Event, Reactor, SubProtocol, Tls, TlsVersions};
 
 /// A tool in a folder with certificates.
 struct Tool {
@@ -62,14 +62,24 @@ const CLIENTS: [(&str, u8); 3] = [("consumer", 0), ("ni-provider", 0), ("transpo
 const SERVERS: [(&str, u8); 2] = [("provider", 0), ("transport server", 88)];
 
 /// Settings of the test's own end.
-fn settings(folder: &Path, is_server: bool, versions: TlsVersions, protocol_type: u8) -> Arc<Settings> {
+fn settings(
+    folder: &Path,
+    is_server: bool,
+    versions: TlsVersions,
+    protocol_type: u8,
+) -> Arc<ConnectionSettings> {
     let file = |name| std::fs::read(folder.join(name)).unwrap();
     let tls = match is_server {
         true => Tls::server(&file("server.pem"), &file("server.key"), versions),
         false => Tls::client(&file("ca.pem"), versions),
     };
     let host = "localhost".to_owned();
-    Arc::new(Settings { tls: Some(tls.unwrap()), protocol_type, host, ..Settings::default() })
+    Arc::new(ConnectionSettings {
+        tls: Some(tls.unwrap()),
+        protocol_type,
+        host,
+        ..ConnectionSettings::default()
+    })
 }
 
 /// The next connection, or why it failed. Panics if the tool ends first.
@@ -206,7 +216,7 @@ fn clients_connect_from_the_interface_that_is_named() {
         std::fs::write(folder.path().join("c.toml"), config).unwrap();
         let mut reactor = Reactor::new(10).unwrap();
         let protocol_type = if words.starts_with("transport") { 88 } else { 0 };
-        let settings = Arc::new(Settings { protocol_type, ..Settings::default() });
+        let settings = Arc::new(ConnectionSettings { protocol_type, ..ConnectionSettings::default() });
         let server = reactor.listen("127.0.0.1:0".parse().unwrap(), &settings).unwrap().to_string();
         let mut tool = Tool::start(folder, &words.split(' ').collect::<Vec<_>>(), Some(&server));
         let id = connected(&mut reactor, &mut tool).unwrap();

@@ -10,7 +10,7 @@ use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
 use stage::tapeline;
 use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_wire::rssl::{Compression, Event, Session, Settings, SubProtocol, Version};
+use tapeline_wire::rssl::{Compression, ConnectionSettings, Event, Session, SubProtocol, Version};
 
 use crate::stage;
 
@@ -147,7 +147,7 @@ fn what_waits_for_a_client_that_goes_was_not_sent() {
         ["--unpaced", "--msg-size", "1000", "--send-buf-size", "65536", "--write-stats-interval", "1"];
     let (mut running, port) = place.server(&asked);
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
-    let settings = Arc::new(Settings { protocol_type: 88, ..Settings::default() });
+    let settings = Arc::new(ConnectionSettings { protocol_type: 88, ..ConnectionSettings::default() });
     let mut session = Session::client(settings, Version::V14, Nanos(monotonic_ns()));
     let (mut input, mut buffer) = (Vec::new(), vec![0; 4096]);
     stream.write_all(&session.drain()).unwrap();
@@ -334,16 +334,16 @@ struct Heard {
 }
 
 impl Peer {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: ConnectionSettings) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port().to_string();
-        let settings = Arc::new(Settings { protocol_type: 88, ..settings });
+        let settings = Arc::new(ConnectionSettings { protocol_type: 88, ..settings });
         let heard = thread::spawn(move || hear(listener.accept().unwrap().0, settings));
         Self { port, heard }
     }
 
     /// The messages that a client with these options sends.
-    fn hears(settings: Settings, arguments: &[&str]) -> Heard {
+    fn hears(settings: ConnectionSettings, arguments: &[&str]) -> Heard {
         let peer = Self::new(settings);
         let place = Place::new();
         let fixed = ["client", "--port", &peer.port, "--run-time", RUN];
@@ -356,7 +356,7 @@ impl Peer {
     }
 }
 
-fn hear(mut stream: TcpStream, settings: Arc<Settings>) -> Heard {
+fn hear(mut stream: TcpStream, settings: Arc<ConnectionSettings>) -> Heard {
     let mut session = Session::server(settings, Nanos(monotonic_ns()));
     let (mut heard, mut input, mut buffer) = (Heard::default(), Vec::new(), vec![0; 1 << 16]);
     loop {
@@ -395,7 +395,8 @@ fn word(message: &[u8], number: usize) -> u64 {
 
 #[test]
 fn messages_are_those_of_transport_perf() {
-    let heard = Peer::hears(Settings::default(), &["--latency-msg-rate", "all", "--msg-size", "100"]);
+    let heard =
+        Peer::hears(ConnectionSettings::default(), &["--latency-msg-rate", "all", "--msg-size", "100"]);
     for (sequence, message) in heard.messages.iter().enumerate() {
         assert_eq!((message.len(), word(message, 0)), (100, sequence as u64));
         let (sent, due) = (word(message, 1), word(message, 2));
@@ -403,19 +404,19 @@ fn messages_are_those_of_transport_perf() {
         assert!(message[24..].iter().all(|byte| *byte == 0));
     }
     assert_eq!(heard.frames, heard.messages.len() as u64, "one in each frame");
-    let heard = Peer::hears(Settings::default(), &["--latency-msg-rate", "all", "--no-due"]);
+    let heard = Peer::hears(ConnectionSettings::default(), &["--latency-msg-rate", "all", "--no-due"]);
     assert!(heard.messages.iter().all(|message| word(message, 1) > 0 && word(message, 2) == 0));
-    let heard = Peer::hears(Settings::default(), &["--latency-msg-rate", "0"]);
+    let heard = Peer::hears(ConnectionSettings::default(), &["--latency-msg-rate", "0"]);
     assert!(heard.messages.iter().all(|message| message.len() == 76 && word(message, 1) == 0));
     // By default ten messages a second carry a time.
-    let heard = Peer::hears(Settings::default(), &["--tick-rate", "10", "--msg-rate", "1000"]);
+    let heard = Peer::hears(ConnectionSettings::default(), &["--tick-rate", "10", "--msg-rate", "1000"]);
     let stamped = heard.messages.iter().filter(|message| word(message, 1) > 0).count();
     assert_eq!(stamped, heard.messages.len() / 100, "one in each slice of 100");
 }
 
 #[test]
 fn frames_carry_as_many_as_are_packed() {
-    let heard = Peer::hears(Settings::default(), &["--msg-rate", "50k", "--pack", "25"]);
+    let heard = Peer::hears(ConnectionSettings::default(), &["--msg-rate", "50k", "--pack", "25"]);
     assert_eq!(heard.messages.len() % 50, 0, "a slice's 50 messages");
     // A full connection can end a frame early.
     let full = heard.messages.len() as u64 / 25;
@@ -425,13 +426,16 @@ fn frames_carry_as_many_as_are_packed() {
 #[test]
 fn transport_options_do_what_they_say() {
     let large = ["--msg-rate", "1000", "--msg-size", "3000", "--max-fragment-size", "1000"];
-    let heard = Peer::hears(Settings::default(), &large);
+    let heard = Peer::hears(ConnectionSettings::default(), &large);
     assert!(heard.messages.iter().all(|message| message.len() == 3_000));
     assert!(heard.frames >= 3 * heard.messages.len() as u64, "{} frames", heard.frames);
 
     // The server states no level, so the client's is used.
-    let zlib =
-        || Settings { compression_type: Compression::Zlib, compression_level: 0, ..Settings::default() };
+    let zlib = || ConnectionSettings {
+        compression_type: Compression::Zlib,
+        compression_level: 0,
+        ..ConnectionSettings::default()
+    };
     let bytes = |level: &str| {
         let asked = ["--msg-size", "1000", "--compression-type", "zlib", "--compression-level", level];
         let heard = Peer::hears(zlib(), &asked);
@@ -446,7 +450,7 @@ fn transport_options_do_what_they_say() {
         (&["--conn-type", "websocket", "--pl", "tr_json2, rssl.rwf"], SubProtocol::TrJson2),
         (&["--websocket", "json-v2"], SubProtocol::RsslJsonV2),
     ] {
-        assert_eq!(Peer::hears(Settings::default(), asked).websocket, Some(protocol), "{asked:?}");
+        assert_eq!(Peer::hears(ConnectionSettings::default(), asked).websocket, Some(protocol), "{asked:?}");
     }
     // A server chooses the best of its configured protocols.
     let place = Place::new();
@@ -488,7 +492,7 @@ fn a_connection_that_takes_no_more_holds_the_sender_back() {
     let peer = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut session = Session::server(
-            Arc::new(Settings { protocol_type: 88, ..Settings::default() }),
+            Arc::new(ConnectionSettings { protocol_type: 88, ..ConnectionSettings::default() }),
             Nanos(monotonic_ns()),
         );
         let (mut input, mut buffer) = (Vec::new(), vec![0; 4096]);
@@ -525,7 +529,7 @@ fn a_connection_that_ends_is_no_loss_and_one_that_breaks_is() {
         let running =
             tapeline(&fixed).current_dir(&place.0).stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
         let (mut stream, _) = listener.accept().unwrap();
-        let settings = Arc::new(Settings { protocol_type: 88, ..Settings::default() });
+        let settings = Arc::new(ConnectionSettings { protocol_type: 88, ..ConnectionSettings::default() });
         let mut session = Session::server(settings, Nanos(monotonic_ns()));
         let (mut input, mut buffer) = (Vec::new(), vec![0; 4096]);
         while !session.is_open() {

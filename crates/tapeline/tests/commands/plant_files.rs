@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use shared_data::{expected, shared};
 use tapeline_feed::capture::PcapWriter;
 use tapeline_feed::itch::encode::LONGEST;
-use tapeline_feed::moldudp64::{PacketBuilder, Session};
-use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_feed::moldudp64::{MoldSession, PacketBuilder};
+use tapeline_feed::simulate::{Exchange, SimulatedDay};
 use tapeline_measure::Nanos;
 
 /// The result of playing one file: the plant's output, and the ticks of a subscriber in its own process.
@@ -257,7 +257,7 @@ fn a_recording_is_played_no_faster_than_it_was_recorded_times_the_pace() {
     let folder = tempfile::tempdir().unwrap();
     let messages = folder.path().join("messages.itch");
     let capture = folder.path().join("capture.pcap");
-    let mut exchange = Exchange::new(Settings { symbols: 2, ..Settings::default() });
+    let mut exchange = Exchange::new(SimulatedDay { symbols: 2, ..SimulatedDay::default() });
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
     let (mut file, mut pcap) = (Vec::new(), PcapWriter::new(Vec::new()).unwrap());
     for (after, sequence) in AFTER.into_iter().zip(1..) {
@@ -265,7 +265,7 @@ fn a_recording_is_played_no_faster_than_it_was_recorded_times_the_pace() {
         let length = exchange.next(FIRST + after, &mut message).unwrap();
         file.extend((length as u16).to_be_bytes());
         file.extend(&message[..length]);
-        let mut packet = PacketBuilder::new(&mut datagram, Session::new("DAY1"), sequence).unwrap();
+        let mut packet = PacketBuilder::new(&mut datagram, MoldSession::new("DAY1"), sequence).unwrap();
         packet.push(&message[..length]).unwrap();
         let length = packet.finish();
         pcap.write(Nanos(FIRST + after), address, address, &datagram[..length]).unwrap();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shared_data::{expected, shared};
 use stage::{Nobody, Place, Running};
-use tapeline_feed::moldudp64::{PacketBuilder, Request, Session, heartbeat};
+use tapeline_feed::moldudp64::{MoldSession, PacketBuilder, Request, heartbeat};
 use tapeline_plant::tick::{Flags, Kind, Tick};
 use tapeline_ring::{Name, Poll, Start, Subscriber, Wait};
 
@@ -84,7 +84,7 @@ fn run_with(plant: &'static str, recovery: &str) -> Option<Outcome> {
     let mut tally = place.tally("AAPL");
     let watch = watch(&place.ring);
     // A heartbeat on B keeps the session open after A's end of session.
-    let sign = heartbeat(Session::new("AAPL200130"), 1);
+    let sign = heartbeat(MoldSession::new("AAPL200130"), 1);
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().send_to(&sign, place.lines[1]).unwrap();
     place.replay(&a, 0);
     place.replay(&b, 1);
@@ -270,7 +270,7 @@ fn liar() -> SocketAddr {
             };
             let after = request.sequence + u64::from(request.count);
             for lie in [
-                lie(Session::new("OTHER"), request.sequence, 256),
+                lie(MoldSession::new("OTHER"), request.sequence, 256),
                 lie(request.session, after, 256),
                 lie(request.session, request.sequence, 50),
                 heartbeat(request.session, after).to_vec(),
@@ -317,7 +317,7 @@ fn while_it_recovers_the_channel_says_so_and_then_that_it_is_live() {
     let mut plant = place.plant(&format!("{settings}servers = [\"{address}\"]"));
     let watch = watch(&place.ring);
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let session = Session::new("DAY1");
+    let session = MoldSession::new("DAY1");
     let packet = |sequence| {
         let mut buffer = [0; 64];
         let mut packet = PacketBuilder::new(&mut buffer, session, sequence).unwrap();

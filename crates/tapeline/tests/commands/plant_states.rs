@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use stage::{Place, Running};
-use tapeline_feed::moldudp64::{PacketBuilder, Request, Session, end_of_session, heartbeat};
+use tapeline_feed::moldudp64::{MoldSession, PacketBuilder, Request, end_of_session, heartbeat};
 
 /// Interval of the feed's heartbeats while the test waits, where the feed must not fall silent.
 const HEARTBEAT: Duration = Duration::from_millis(50);
@@ -66,7 +66,7 @@ impl Exchange {
 }
 
 /// A datagram of one message: a system event in the day's seventh nanosecond.
-fn packet(session: Session, sequence: u64) -> Vec<u8> {
+fn packet(session: MoldSession, sequence: u64) -> Vec<u8> {
     let mut buffer = [0; 64];
     let mut packet = PacketBuilder::new(&mut buffer, session, sequence).unwrap();
     packet.push(b"S\0\0\0\0\0\0\0\0\0\x07O").unwrap();
@@ -76,7 +76,7 @@ fn packet(session: Session, sequence: u64) -> Vec<u8> {
 
 #[test]
 fn a_plant_that_ends_with_the_session_outlives_an_end_that_is_none() {
-    let (place, session, exchange) = (Place::new(1), Session::new("DAY1"), Exchange::new());
+    let (place, session, exchange) = (Place::new(1), MoldSession::new("DAY1"), Exchange::new());
     let mut plant = place.plant("stale_after = \"5s\"");
     let (watch, line) = (Watch::of(&place), place.lines[0]);
     exchange.says(line, &packet(session, 1));
@@ -98,7 +98,7 @@ fn a_plant_that_ends_with_the_session_outlives_an_end_that_is_none() {
 #[test]
 fn silence_and_holes_are_told_as_they_come_and_go() {
     let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let (place, session, exchange) = (Place::new(2), Session::new("DAY1"), Exchange::new());
+    let (place, session, exchange) = (Place::new(2), MoldSession::new("DAY1"), Exchange::new());
     let address = server.local_addr().unwrap();
     let mut plant = place.plant(&format!(
         "stale_after = \"500ms\"\nreorder_time = \"5ms\"\n[feed.recovery]\ntimeout = \"20s\"\ntime = \"60s\"\n\
@@ -158,7 +158,7 @@ fn without_a_date_each_session_begins_the_day_on_which_it_comes() {
         Running::start(&["plant", "--config", &config, "--until-end-of-session", "--format", "json"]);
     assert_eq!(plant.says()["ready"], json!(place.ring));
     let (watch, line) = (Watch::of(&place), place.lines[0]);
-    for (day, session) in ["DAY1", "DAY2"].map(Session::new).into_iter().enumerate() {
+    for (day, session) in ["DAY1", "DAY2"].map(MoldSession::new).into_iter().enumerate() {
         exchange.says(line, &packet(session, 1));
         let tick = watch.message(1);
         let time = |member: &str| Timestamp::from_nanosecond(tick[member].as_i64().unwrap().into()).unwrap();
@@ -175,7 +175,7 @@ fn without_a_date_each_session_begins_the_day_on_which_it_comes() {
 /// and a remedy.
 #[test]
 fn a_plant_that_comes_late_says_what_it_lacks() {
-    let (place, session, exchange) = (Place::new(1), Session::new("DAY1"), Exchange::new());
+    let (place, session, exchange) = (Place::new(1), MoldSession::new("DAY1"), Exchange::new());
     let config = place.config("");
     let text = std::fs::read_to_string(&config).unwrap().replace("start = \"from-one\"\n", "");
     std::fs::write(&config, text).unwrap();

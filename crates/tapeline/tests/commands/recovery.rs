@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shared_data::{expected, shared};
 use stage::{Running, tapeline};
-use tapeline_feed::moldudp64::{HEADER_BYTES, Packet, Request, Session, parse};
+use tapeline_feed::moldudp64::{HEADER_BYTES, MoldPacket, MoldSession, Request, parse};
 use tapeline_feed::soupbintcp::{Split, split};
 
 /// Far longer than loopback ever takes.
@@ -59,7 +59,7 @@ fn the_requests_of_the_real_holes_are_answered_with_the_real_messages() {
         let mut buffer = [0; 2_048];
         let (length, from) = socket.recv_from(&mut buffer).unwrap();
         assert_eq!(from, address);
-        let Packet::Data(data) = parse(&buffer[..length]).unwrap() else { panic!("no messages") };
+        let MoldPacket::Data(data) = parse(&buffer[..length]).unwrap() else { panic!("no messages") };
         assert_eq!(json!(data.sequence()), request["sequence"]);
         assert_eq!(json!(data.count()), request["count"]);
         for (sequence, message) in data.messages() {
@@ -71,13 +71,15 @@ fn the_requests_of_the_real_holes_are_answered_with_the_real_messages() {
 
     // Requests for unknown messages get no answer; the next answer is that of the last request.
     for (session, first) in [("AAPL200130", 5_001), ("AAPL200131", 1), ("AAPL200130", 0)] {
-        socket.send_to(&Request::for_gap(Session::new(session), first, first).encode(), address).unwrap();
+        socket.send_to(&Request::for_gap(MoldSession::new(session), first, first).encode(), address).unwrap();
     }
     socket.send_to(b"not a request", address).unwrap();
-    socket.send_to(&Request::for_gap(Session::new("AAPL200130"), 4_990, 6_000).encode(), address).unwrap();
+    socket
+        .send_to(&Request::for_gap(MoldSession::new("AAPL200130"), 4_990, 6_000).encode(), address)
+        .unwrap();
     let mut buffer = [0; 2_048];
     let (length, _) = socket.recv_from(&mut buffer).unwrap();
-    let Packet::Data(data) = parse(&buffer[..length]).unwrap() else { panic!("no messages") };
+    let MoldPacket::Data(data) = parse(&buffer[..length]).unwrap() else { panic!("no messages") };
     assert_eq!((data.sequence(), data.end()), (4_990, 5_001));
     let done = end(&mut server);
     assert_eq!((&done["requests"], &done["answers"], &done["messages"]), (&json!(10), &json!(6), &json!(25)));

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tapeline_nanos::Nanos;
-use tapeline_ring::spsc::{Producer, Refused};
+use tapeline_ring::spsc::{Producer, QueueRefused};
 
 use super::loaded::Loaded;
 use super::memory::{Pages, Slot};
 use super::stock::Stock;
-use super::{Datagram, Policy, Returned, Settings};
+use super::{Policy, PoolSettings, PooledDatagram, Returned};
 use crate::Error;
-use crate::udp::{Batch, Receiver};
+use crate::udp::{Batch, UdpReceiver};
 
 /// The receiving thread's end: reads datagrams from sockets into slots and delivers them to the
 /// [`Outlet`](super::Outlet). After it is dropped, the outlet gets the delivered datagrams, then the end.
@@ -21,8 +21,8 @@ pub struct Intake {
     loaded: Loaded,
     stock: Stock,
     /// Received and not yet delivered.
-    staged: VecDeque<Datagram>,
-    filled: Producer<Option<Datagram>>,
+    staged: VecDeque<PooledDatagram>,
+    filled: Producer<Option<PooledDatagram>>,
     returned: Arc<Returned>,
     /// Slots taken from the stock or the heap since the start.
     taken: u64,
@@ -35,12 +35,12 @@ pub struct Intake {
     scratch: Option<Batch>,
     dry: bool,
     pages: Pages,
-    counters: Counters,
+    counters: PoolCounters,
 }
 
 /// Counts of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct PoolCounters {
     /// Slots that were available in the pool when one was needed.
     pub hits: u64,
     /// Slots that were not available in the pool: allocated on the heap, or missing so that a datagram was
@@ -57,7 +57,7 @@ pub struct Counters {
 /// The result of a receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Received {
+pub struct PoolReceived {
     /// Datagrams in slots, staged for delivery.
     pub count: usize,
     /// Datagrams dropped because no slot was free.
@@ -73,11 +73,11 @@ pub struct Closed;
 
 impl Intake {
     pub(super) fn new(
-        settings: &Settings,
+        settings: &PoolSettings,
         most: usize,
         pages: Pages,
         stock: Stock,
-        filled: Producer<Option<Datagram>>,
+        filled: Producer<Option<PooledDatagram>>,
         returned: Arc<Returned>,
     ) -> Self {
         let batch = settings.batch.clamp(1, crate::udp::MAX_SLOTS);
@@ -94,18 +94,18 @@ impl Intake {
             scratch: (settings.policy == Policy::DropNewest).then(|| Batch::new(batch, 1)),
             dry: false,
             pages,
-            counters: Counters::default(),
+            counters: PoolCounters::default(),
         }
     }
 
     /// Reads the available datagrams, up to a batch, straight into slots, without waiting. They are staged;
     /// [`deliver`](Self::deliver) passes them to the decoder.
     ///
-    /// One system call; no lock and no allocation with [`Kind::Spsc`](super::Kind::Spsc) while slots are free.
+    /// One system call; no lock and no allocation with [`Kind::Spsc`](super::PoolKind::Spsc) while slots are free.
     ///
     /// # Errors
-    /// As of [`Receiver::receive`].
-    pub fn receive(&mut self, receiver: &mut Receiver, line: u8) -> Result<Received, Error> {
+    /// As of [`UdpReceiver::receive`].
+    pub fn receive(&mut self, receiver: &mut UdpReceiver, line: u8) -> Result<PoolReceived, Error> {
         self.load();
         if self.loaded.len() == 0 {
             return self.without_slots(receiver);
@@ -116,7 +116,7 @@ impl Intake {
         if count > 0 {
             let staged = &mut self.staged;
             loaded.unload(|arrival| {
-                staged.push_back(Datagram {
+                staged.push_back(PooledDatagram {
                     slot: arrival.slot,
                     received: arrival.received,
                     // Does not truncate: a slot is shorter than 65,536 bytes.
@@ -127,27 +127,27 @@ impl Intake {
             });
             self.note_high_water();
         }
-        Ok(Received { count, ..Received::default() })
+        Ok(PoolReceived { count, ..PoolReceived::default() })
     }
 
     /// Copies a datagram that arrived another way (a retransmission, a file) into a slot and stages it after
     /// the others. While no slot is free, the policy applies as with [`receive`](Self::receive): the datagram
     /// is not taken, or it is dropped.
-    pub fn put(&mut self, bytes: &[u8], received: Option<Nanos>, line: u8) -> Received {
+    pub fn put(&mut self, bytes: &[u8], received: Option<Nanos>, line: u8) -> PoolReceived {
         self.see_returned();
         let Some(mut slot) = self.slot() else {
             self.run_dry();
             let dropped = usize::from(self.policy == Policy::DropNewest);
             self.drop_newest(dropped);
-            return Received { dropped, exhausted: dropped == 0, ..Received::default() };
+            return PoolReceived { dropped, exhausted: dropped == 0, ..PoolReceived::default() };
         };
         self.dry = false;
         let length = slot.write(bytes);
         let truncated = length < bytes.len();
         // Does not truncate: a slot is shorter than 65,536 bytes.
-        self.staged.push_back(Datagram { slot, received, length: length as u16, line, truncated });
+        self.staged.push_back(PooledDatagram { slot, received, length: length as u16, line, truncated });
         self.note_high_water();
-        Received { count: 1, ..Received::default() }
+        PoolReceived { count: 1, ..PoolReceived::default() }
     }
 
     /// Delivers the staged datagrams in order of arrival and returns their number.
@@ -165,9 +165,9 @@ impl Intake {
                     delivered += batch.len();
                     batch.commit();
                 }
-                Err(Refused::Closed) => return Err(Closed),
+                Err(QueueRefused::Closed) => return Err(Closed),
                 // Cannot happen while the queue has capacity for every slot; the staged datagrams stay.
-                Err(Refused::Full) => break,
+                Err(QueueRefused::Full) => break,
             }
         }
         if delivered == 0 && self.filled.is_closed() { Err(Closed) } else { Ok(delivered) }
@@ -181,7 +181,7 @@ impl Intake {
 
     /// Returns the counts of the pool.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> PoolCounters {
         self.counters
     }
 
@@ -227,13 +227,13 @@ impl Intake {
         Some(found.unwrap_or_else(Slot::on_heap))
     }
 
-    fn without_slots(&mut self, receiver: &mut Receiver) -> Result<Received, Error> {
+    fn without_slots(&mut self, receiver: &mut UdpReceiver) -> Result<PoolReceived, Error> {
         let Some(scratch) = &mut self.scratch else {
-            return Ok(Received { exhausted: true, ..Received::default() });
+            return Ok(PoolReceived { exhausted: true, ..PoolReceived::default() });
         };
         let dropped = receiver.receive(scratch)?;
         self.drop_newest(dropped);
-        Ok(Received { dropped, ..Received::default() })
+        Ok(PoolReceived { dropped, ..PoolReceived::default() })
     }
 
     fn drop_newest(&mut self, dropped: usize) {

@@ -16,12 +16,12 @@
 //! pool is.
 //!
 //! ```
-//! use tapeline_wire::pool::{self, Poll, Settings};
-//! use tapeline_wire::udp::{ReceiveOptions, Receiver, SendOptions, Sender};
+//! use tapeline_wire::pool::{self, QueuePoll, PoolSettings};
+//! use tapeline_wire::udp::{ReceiveOptions, UdpReceiver, SendOptions, UdpSender};
 //!
-//! let mut receiver = Receiver::open(&ReceiveOptions::new("127.0.0.1:0".parse()?))?;
-//! let mut sender = Sender::open(&SendOptions::new(receiver.local_address()))?;
-//! let (mut intake, mut outlet) = pool::open(&Settings { slots: 1024, ..Settings::default() })?;
+//! let mut receiver = UdpReceiver::open(&ReceiveOptions::new("127.0.0.1:0".parse()?))?;
+//! let mut sender = UdpSender::open(&SendOptions::new(receiver.local_address()))?;
+//! let (mut intake, mut outlet) = pool::open(&PoolSettings { slots: 1024, ..PoolSettings::default() })?;
 //!
 //! assert_eq!(sender.send(b"tape")?.count, 1);
 //! let receiving = std::thread::spawn(move || {
@@ -31,9 +31,9 @@
 //! });
 //! loop {
 //!     match outlet.take() {
-//!         Poll::Ready(datagrams) => assert!(datagrams.iter().all(|datagram| datagram.bytes() == b"tape")),
-//!         Poll::Empty => std::hint::spin_loop(),
-//!         Poll::Ended => break,
+//!         QueuePoll::Ready(datagrams) => assert!(datagrams.iter().all(|datagram| datagram.bytes() == b"tape")),
+//!         QueuePoll::Empty => std::hint::spin_loop(),
+//!         QueuePoll::Ended => break,
 //!     }
 //! }
 //! let counters = receiving.join().expect("it does not panic")?;
@@ -43,7 +43,7 @@
 //!
 //! # Three pools
 //!
-//! Use [`Kind::Spsc`]. The other kinds have the same interface and exist for comparison (`tapeline burst --compare`,
+//! Use [`PoolKind::Spsc`]. The other kinds have the same interface and exist for comparison (`tapeline burst --compare`,
 //! `docs/burst.md`): a list behind a spinlock, the obvious first design, and plain allocation.
 //!
 //! | file | owns |
@@ -62,12 +62,12 @@ mod stock;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-pub use intake::{Closed, Counters, Intake, Received};
+pub use intake::{Closed, Intake, PoolCounters, PoolReceived};
 pub use memory::{Pages, SLOT_BYTES};
-pub use outlet::{Datagrams, Outlet};
+pub use outlet::{Outlet, PooledDatagrams};
 use tapeline_nanos::Nanos;
 use tapeline_ring::spsc;
-pub use tapeline_ring::spsc::Poll;
+pub use tapeline_ring::spsc::QueuePoll;
 
 use crate::Error;
 use memory::{Memory, Slot};
@@ -77,12 +77,12 @@ pub const MAX_SLOTS: usize = 1 << 22;
 
 /// The store of empty slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum PoolKind {
     /// A queue between the two threads: no lock, no allocation.
     #[default]
     Spsc,
     /// A linked list behind a spinlock, with a node allocated for each returned slot. It begins empty: a missing slot
-    /// is allocated, up to [`Settings::slots`] of them.
+    /// is allocated, up to [`PoolSettings::slots`] of them.
     List,
     /// As `List`, with the length of the list counted by walking it whenever a slot is returned. C++'s
     /// `std::list::size()` did that in the standard library of GCC before version 5 (GCC 5 release notes).
@@ -106,9 +106,9 @@ pub enum Policy {
 
 /// Settings of a pool.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// The store of empty slots; default [`Kind::Spsc`].
-    pub kind: Kind,
+pub struct PoolSettings {
+    /// The store of empty slots; default [`PoolKind::Spsc`].
+    pub kind: PoolKind,
     /// Number of slots of [`SLOT_BYTES`] each, 1 to [`MAX_SLOTS`], default 16,384; other values are moved to the nearest
     /// bound. The slots hold the decoder's backlog, so the longest stall to survive determines the number. For kinds
     /// that allocate, it is the maximum number in use.
@@ -121,29 +121,29 @@ pub struct Settings {
     pub batch: usize,
 }
 
-impl Default for Settings {
+impl Default for PoolSettings {
     /// 16,384 slots (34 MB) in queues, filled 64 at a time, that block.
     fn default() -> Self {
-        Self { kind: Kind::Spsc, slots: 16_384, policy: Policy::Block, huge_pages: false, batch: 64 }
+        Self { kind: PoolKind::Spsc, slots: 16_384, policy: Policy::Block, huge_pages: false, batch: 64 }
     }
 }
 
 /// Creates a pool and returns its two ends: for the receiving thread and for the decoding thread.
 ///
-/// All memory of [`Kind::Spsc`] is allocated and touched on return, except what [`Policy::Heap`] allocates later.
+/// All memory of [`PoolKind::Spsc`] is allocated and touched on return, except what [`Policy::Heap`] allocates later.
 ///
 /// # Errors
 /// [`Error::Memory`] where the machine does not give the slots' memory.
-pub fn open(settings: &Settings) -> Result<(Intake, Outlet), Error> {
+pub fn open(settings: &PoolSettings) -> Result<(Intake, Outlet), Error> {
     let slots = settings.slots.clamp(1, MAX_SLOTS);
     // Only the pool with queues has memory of its own; the others start empty, as in the simplest
     // implementation.
     let (pages, owned) = match settings.kind {
-        Kind::Spsc => {
+        PoolKind::Spsc => {
             let memory = Arc::new(Memory::new(slots, settings.huge_pages)?);
             (memory.pages(), Memory::slots(&memory))
         }
-        Kind::List | Kind::CountedList | Kind::Heap => (Pages::Ordinary, Vec::new()),
+        PoolKind::List | PoolKind::CountedList | PoolKind::Heap => (Pages::Ordinary, Vec::new()),
     };
     let (stock, returns) = stock::of(settings.kind, owned, slots);
     // The capacity covers all slots, plus those that the other side has read and not yet released (an eighth
@@ -157,7 +157,7 @@ pub fn open(settings: &Settings) -> Result<(Intake, Outlet), Error> {
 
 /// A datagram in its slot.
 #[derive(Debug)]
-pub struct Datagram {
+pub struct PooledDatagram {
     slot: Slot,
     /// The kernel's receive time, if the socket has stamps.
     received: Option<Nanos>,
@@ -166,7 +166,7 @@ pub struct Datagram {
     truncated: bool,
 }
 
-impl Datagram {
+impl PooledDatagram {
     /// Returns the payload; cut to [`SLOT_BYTES`] if [`is_truncated`](Self::is_truncated).
     #[inline]
     #[must_use]

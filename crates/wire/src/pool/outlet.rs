@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tapeline_ring::spsc::{Consumer, Poll, Records};
+use tapeline_ring::spsc::{Consumer, QueuePoll, Records};
 
 use super::stock::Returns;
-use super::{Datagram, Returned};
+use super::{PooledDatagram, Returned};
 
 /// Maximum number of datagrams lent at once: a limit on the time before their slots can be reused.
 const MOST: usize = 64;
@@ -15,7 +15,7 @@ const MOST: usize = 64;
 /// intake gets [`Closed`](super::Closed).
 #[derive(Debug)]
 pub struct Outlet {
-    filled: Consumer<Option<Datagram>>,
+    filled: Consumer<Option<PooledDatagram>>,
     returns: Returns,
     returned: Arc<Returned>,
     /// Slots returned since the start.
@@ -23,14 +23,18 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    pub(super) fn new(filled: Consumer<Option<Datagram>>, returns: Returns, returned: Arc<Returned>) -> Self {
+    pub(super) fn new(
+        filled: Consumer<Option<PooledDatagram>>,
+        returns: Returns,
+        returned: Arc<Returned>,
+    ) -> Self {
         Self { filled, returns, returned, count: 0 }
     }
 
     /// Lends the oldest available datagrams, in place: up to 64, and fewer in a small pool. Dropping them returns their
     /// slots.
     #[inline]
-    pub fn take(&mut self) -> Poll<Datagrams<'_>> {
+    pub fn take(&mut self) -> QueuePoll<PooledDatagrams<'_>> {
         self.take_up_to(MOST)
     }
 
@@ -39,16 +43,16 @@ impl Outlet {
     /// # Panics
     /// If `most` is 0.
     #[inline]
-    pub fn take_up_to(&mut self, most: usize) -> Poll<Datagrams<'_>> {
+    pub fn take_up_to(&mut self, most: usize) -> QueuePoll<PooledDatagrams<'_>> {
         match self.filled.take_up_to(most.min(MOST)) {
-            Poll::Ready(records) => Poll::Ready(Datagrams {
+            QueuePoll::Ready(records) => QueuePoll::Ready(PooledDatagrams {
                 records,
                 returns: &mut self.returns,
                 returned: &self.returned,
                 count: &mut self.count,
             }),
-            Poll::Empty => Poll::Empty,
-            Poll::Ended => Poll::Ended,
+            QueuePoll::Empty => QueuePoll::Empty,
+            QueuePoll::Ended => QueuePoll::Ended,
         }
     }
 
@@ -61,17 +65,17 @@ impl Outlet {
 
 /// Datagrams lent by an [`Outlet`]. Dropping them returns their slots.
 #[derive(Debug)]
-pub struct Datagrams<'a> {
-    records: Records<'a, Option<Datagram>>,
+pub struct PooledDatagrams<'a> {
+    records: Records<'a, Option<PooledDatagram>>,
     returns: &'a mut Returns,
     returned: &'a Returned,
     count: &'a mut u64,
 }
 
-impl Datagrams<'_> {
+impl PooledDatagrams<'_> {
     /// Returns the datagrams in order of arrival.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = &Datagram> {
+    pub fn iter(&self) -> impl Iterator<Item = &PooledDatagram> {
         // Every record contains a datagram: it was delivered, and is removed only on drop.
         self.records.iter().flatten()
     }
@@ -84,7 +88,7 @@ impl Datagrams<'_> {
     }
 }
 
-impl Drop for Datagrams<'_> {
+impl Drop for PooledDatagrams<'_> {
     #[inline]
     fn drop(&mut self) {
         let count = self.records.len();

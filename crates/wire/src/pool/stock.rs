@@ -4,9 +4,9 @@ use std::collections::LinkedList;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::{hint, thread};
 
-use tapeline_ring::spsc::{self, Consumer, Poll, Producer};
+use tapeline_ring::spsc::{self, Consumer, Producer, QueuePoll};
 
-use super::Kind;
+use super::PoolKind;
 use super::memory::Slot;
 
 /// The side that takes empty slots.
@@ -30,18 +30,18 @@ pub(super) enum Returns {
 }
 
 /// Creates both sides of a stock that starts with `owned` slots and can have at most `most`.
-pub(super) fn of(kind: Kind, owned: Vec<Slot>, most: usize) -> (Stock, Returns) {
+pub(super) fn of(kind: PoolKind, owned: Vec<Slot>, most: usize) -> (Stock, Returns) {
     match kind {
-        Kind::Spsc => {
+        PoolKind::Spsc => {
             let (producer, back) = spsc::queue(most, || None);
             (Stock::Spsc { back, stack: owned }, Returns::Spsc(producer))
         }
-        Kind::List | Kind::CountedList => {
-            let counted = kind == Kind::CountedList;
+        PoolKind::List | PoolKind::CountedList => {
+            let counted = kind == PoolKind::CountedList;
             let shelf = Arc::new(Shelf { list: Mutex::new(LinkedList::new()), most, counted });
             (Stock::List(Arc::clone(&shelf)), Returns::List(shelf))
         }
-        Kind::Heap => (Stock::Heap, Returns::Heap),
+        PoolKind::Heap => (Stock::Heap, Returns::Heap),
     }
 }
 
@@ -50,12 +50,12 @@ impl Stock {
     #[inline]
     pub(super) fn collect(&mut self) {
         let Self::Spsc { back, stack } = self else { return };
-        while let Poll::Ready(mut slots) = back.take() {
+        while let QueuePoll::Ready(mut slots) = back.take() {
             stack.extend(slots.iter_mut().filter_map(Option::take));
         }
     }
 
-    /// Returns an empty slot, if one is available; with [`Kind::Heap`] never.
+    /// Returns an empty slot, if one is available; with [`PoolKind::Heap`] never.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Slot> {
         match self {

@@ -6,14 +6,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use mio::Waker;
 
-use super::settings::Settings;
-use crate::tcp::Socket;
+use super::settings::ConnectionSettings;
+use crate::tcp::TcpSocket;
 
 /// A handle through which one [`Reactor`](super::Reactor) receives connections that another one accepts; see
 /// [`Reactor::listen_for`](super::Reactor::listen_for).
 #[derive(Clone, Debug)]
 pub struct AcceptorHandle {
-    arrivals: Sender<(Socket, Arc<Settings>)>,
+    arrivals: Sender<(TcpSocket, Arc<ConnectionSettings>)>,
     waker: Arc<Waker>,
     inside: Arc<AtomicUsize>,
 }
@@ -21,7 +21,7 @@ pub struct AcceptorHandle {
 /// The receiving side of the handle.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    sockets: Receiver<(Socket, Arc<Settings>)>,
+    sockets: Receiver<(TcpSocket, Arc<ConnectionSettings>)>,
     inside: Arc<AtomicUsize>,
 }
 
@@ -42,7 +42,7 @@ impl AcceptorHandle {
     }
 
     /// Passes a connection to the reactor, unless the reactor is gone.
-    pub(super) fn give(&self, socket: Socket, settings: &Arc<Settings>) {
+    pub(super) fn give(&self, socket: TcpSocket, settings: &Arc<ConnectionSettings>) {
         self.inside.fetch_add(1, Ordering::Relaxed);
         if self.arrivals.send((socket, Arc::clone(settings))).is_err() {
             // The reactor is gone: this handle's count stays high, so that other handles are chosen.
@@ -55,7 +55,7 @@ impl AcceptorHandle {
 
 impl Arrivals {
     /// Returns the next received connection.
-    pub(super) fn next(&self) -> Option<(Socket, Arc<Settings>)> {
+    pub(super) fn next(&self) -> Option<(TcpSocket, Arc<ConnectionSettings>)> {
         self.sockets.try_recv().ok()
     }
 

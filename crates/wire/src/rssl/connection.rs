@@ -8,7 +8,7 @@ use tapeline_nanos::Nanos;
 use super::fault::{Fault, Reason};
 use super::output::{Output, Sent};
 use super::session::{Event, Found, Negotiated, Session};
-use super::settings::Settings;
+use super::settings::ConnectionSettings;
 use super::transport::Transport;
 use crate::tcp::Received;
 
@@ -73,7 +73,7 @@ impl Connection {
     pub(super) fn new(
         transport: Transport,
         session: Session,
-        settings: &Arc<Settings>,
+        settings: &Arc<ConnectionSettings>,
     ) -> Result<Self, crate::Error> {
         transport.set_options(settings)?;
         let input = Input::new(settings.input_bytes());

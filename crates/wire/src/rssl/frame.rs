@@ -33,7 +33,7 @@ pub(super) const PING: [u8; 3] = [0, 3, flag::DATA];
 
 /// Whether a frame contains a fragment of a message, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FragmentKind {
     Whole,
     /// `total`: bytes of the whole message.
     First {
@@ -53,7 +53,7 @@ pub(super) struct Header {
     /// Length of this header in bytes; never more than `length`.
     pub(super) size: usize,
     pub(super) flags: u8,
-    pub(super) kind: Kind,
+    pub(super) kind: FragmentKind,
 }
 
 impl Header {
@@ -67,7 +67,7 @@ impl Header {
             return Err(Fault::new(format!("frame of {length} bytes"), "at least 3, its header"));
         }
         if flags == flag::DATA {
-            return Ok(Some(Self { length, size: HEADER, flags, kind: Kind::Whole }));
+            return Ok(Some(Self { length, size: HEADER, flags, kind: FragmentKind::Whole }));
         }
         Self::read_rest(bytes, id_bytes, length, flags)
     }
@@ -85,7 +85,7 @@ impl Header {
             ));
         }
         if flags & flag::EXTENDED == 0 {
-            return Ok(Some(Self { length, size: HEADER, flags, kind: Kind::Whole }));
+            return Ok(Some(Self { length, size: HEADER, flags, kind: FragmentKind::Whole }));
         }
         let short = |size| {
             Fault::new(format!("fragment's frame of {length} bytes"), format!("at least {size}, its header"))
@@ -111,7 +111,11 @@ impl Header {
         let (total, id) = members.split_at(total_bytes);
         let number = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
         let id = number(id) as u16;
-        let kind = if total_bytes > 0 { Kind::First { id, total: number(total) } } else { Kind::Next { id } };
+        let kind = if total_bytes > 0 {
+            FragmentKind::First { id, total: number(total) }
+        } else {
+            FragmentKind::Next { id }
+        };
         Ok(Some(Self { length, size, flags, kind }))
     }
 }

@@ -66,7 +66,7 @@ pub(super) const RWF_VERSION: (u8, u8) = (14, 1);
 
 /// A client's connect request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request<'a> {
+pub(super) struct ConnectRequest<'a> {
     pub(super) version: Version,
     pub(super) key_exchange: bool,
     /// Bits of the compressions that the client supports.
@@ -82,11 +82,11 @@ pub(super) struct Request<'a> {
 
 /// A connect request. If its version is unknown, the answer is to close.
 pub(super) enum Requested<'a> {
-    Known(Request<'a>),
+    Known(ConnectRequest<'a>),
     UnknownVersion(u32),
 }
 
-impl<'a> Request<'a> {
+impl<'a> ConnectRequest<'a> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend([0, 0, 0]);

@@ -99,7 +99,7 @@ impl NearEnd {
         self.peer
     }
 
-    /// As [`Socket::receive`](crate::tcp::Socket::receive).
+    /// As [`Socket::receive`](crate::tcp::TcpSocket::receive).
     pub(super) fn receive(&self, room: &mut [u8]) -> Result<Received, Error> {
         let mut pipe = lock(&self.pipe);
         let count = room.len().min(pipe.arrived.len());
@@ -116,7 +116,7 @@ impl NearEnd {
         }
     }
 
-    /// As [`Socket::send`](crate::tcp::Socket::send).
+    /// As [`Socket::send`](crate::tcp::TcpSocket::send).
     pub(super) fn send(&self, pieces: &[IoSlice<'_>]) -> Result<usize, Error> {
         let mut pipe = lock(&self.pipe);
         if pipe.is_reset {
@@ -155,7 +155,7 @@ mod tests {
     use tapeline_nanos::Nanos;
 
     use super::*;
-    use crate::rssl::{Event, Reactor, Sent, Settings};
+    use crate::rssl::{ConnectionSettings, Event, Reactor, Sent};
 
     /// Carries bytes from one end to the other, a few at a time.
     fn carry(from: &FarEnd, to: &FarEnd) {
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn two_reactors_talk_through_memory() {
         let address: SocketAddr = "10.0.0.1:14002".parse().unwrap();
-        let settings = Arc::new(Settings::default());
+        let settings = Arc::new(ConnectionSettings::default());
         let (mut server, mut client) = (Reactor::new(10).unwrap(), Reactor::in_memory(10).unwrap());
         let dialed = client.connect(address, &settings, Nanos(1)).unwrap();
         let (to, client_end) = client.next_dialed().unwrap();

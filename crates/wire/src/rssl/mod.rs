@@ -25,10 +25,10 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //! use tapeline_measure::Clock;
-//! use tapeline_wire::rssl::{Event, Reactor, Settings};
+//! use tapeline_wire::rssl::{Event, Reactor, ConnectionSettings};
 //!
 //! let clock = Clock::calibrate();
-//! let settings = Arc::new(Settings::default());
+//! let settings = Arc::new(ConnectionSettings::default());
 //! let mut reactor = Reactor::new(1000)?;
 //! let address = reactor.listen("127.0.0.1:0".parse()?, &settings)?;
 //! let client = reactor.connect(address, &settings, clock.now())?;
@@ -79,6 +79,6 @@ pub use mio::Waker;
 pub use output::{Output, Sent};
 pub use reactor::{ConnectionId, Reactor};
 pub use session::{Event, Negotiated, Session};
-pub use settings::{Compression, ConnectionType, Settings};
+pub use settings::{Compression, ConnectionSettings, ConnectionType};
 pub use tls::{Tls, TlsVersions};
 pub use websocket::{CookieLogin, SubProtocol};

@@ -8,9 +8,9 @@ use super::frame::{HEADER, PING, extended, flag};
 use super::handshake::Version;
 use super::outgoing::Outgoing;
 use super::session::Negotiated;
-use super::settings::{Compression, LARGEST_FRAGMENT, SMALLEST_FRAGMENT, Settings};
+use super::settings::{Compression, ConnectionSettings, LARGEST_FRAGMENT, SMALLEST_FRAGMENT};
 use super::unsent::{Content, Shape, unpack};
-use super::websocket::{self, Deflated, Envelope, Kind, LONGEST_HEADER, Part};
+use super::websocket::{self, Deflated, Envelope, LONGEST_HEADER, MessageKind, Part};
 
 /// The result of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ const LONGEST_EXTENSION: usize = 7;
 const OPENING_BYTES: usize = 32 << 10;
 
 impl Output {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &ConnectionSettings) -> Self {
         Self {
             waiting: Outgoing::new(settings.output_bytes().min(OPENING_BYTES)),
             torn: Torn::default(),
@@ -125,7 +125,7 @@ impl Output {
     }
 
     /// Accepts messages from now on. `level`: the effort of zlib.
-    pub(super) fn open(&mut self, agreed: &Negotiated, settings: &Settings, level: u8) {
+    pub(super) fn open(&mut self, agreed: &Negotiated, settings: &ConnectionSettings, level: u8) {
         let max = agreed
             .max_fragment_size
             .min(settings.max_fragment_size)
@@ -245,7 +245,7 @@ impl Output {
     }
 
     /// Queues a message in a frame that it shares with the packed messages before and after it. The frame ends when the
-    /// next message does not fit ([`Settings::pack_bytes`]), with the next [`send`](Self::send), with
+    /// next message does not fit ([`ConnectionSettings::pack_bytes`]), with the next [`send`](Self::send), with
     /// [`seal`](Self::seal), or with a flush. JSON messages share an array.
     pub fn pack(&mut self, message: &[u8]) -> Sent {
         self.claimed = 0;
@@ -393,9 +393,11 @@ impl Output {
         }
         let done = match &mut self.envelope {
             Some(envelope) if json => {
-                envelope.put(&mut self.waiting, Part::whole(Kind::Text), [websocket::PING, &[], &[]])
+                envelope.put(&mut self.waiting, Part::whole(MessageKind::Text), [websocket::PING, &[], &[]])
             }
-            Some(envelope) => envelope.put(&mut self.waiting, Part::whole(Kind::Binary), [&PING, &[], &[]]),
+            Some(envelope) => {
+                envelope.put(&mut self.waiting, Part::whole(MessageKind::Binary), [&PING, &[], &[]])
+            }
             None => put_whole(&mut self.waiting, &PING),
         };
         self.frames += u64::from(done);
@@ -405,7 +407,9 @@ impl Output {
     pub(super) fn handshake(&mut self, message: &[u8]) {
         self.claimed = 0;
         match &mut self.envelope {
-            Some(envelope) => envelope.put(&mut self.waiting, Part::whole(Kind::Binary), [message, &[], &[]]),
+            Some(envelope) => {
+                envelope.put(&mut self.waiting, Part::whole(MessageKind::Binary), [message, &[], &[]])
+            }
             None => put_whole(&mut self.waiting, message),
         };
     }
@@ -543,8 +547,8 @@ impl Output {
         let mut at = 0;
         while at < rest.len() {
             let end = rest.len().min(at + max + HEADER);
-            let kind = if at == 0 && begins.is_some() { Kind::Text } else { Kind::Continued };
-            let compressed = kind == Kind::Text && begins == Some(true);
+            let kind = if at == 0 && begins.is_some() { MessageKind::Text } else { MessageKind::Continued };
+            let compressed = kind == MessageKind::Text && begins == Some(true);
             let part = Part { kind, is_final: end == rest.len(), compressed };
             if !envelope.put(&mut self.waiting, part, [&rest[at..end], &[], &[]]) {
                 break;
@@ -642,7 +646,7 @@ fn put(
     let [high, low] = (length as u16).to_be_bytes();
     let header = [high, low, flags];
     if let Some(envelope) = envelope {
-        return envelope.put(waiting, Part::whole(Kind::Binary), [&header, extension, payload]);
+        return envelope.put(waiting, Part::whole(MessageKind::Binary), [&header, extension, payload]);
     }
     let Some(room) = waiting.reserve(length) else { return false };
     room[..HEADER].copy_from_slice(&header);
@@ -685,7 +689,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     /// Returns an open client's end, and its server's.
-    fn open(settings: Settings) -> [Session; 2] {
+    fn open(settings: ConnectionSettings) -> [Session; 2] {
         let settings = Arc::new(settings);
         let mut ends = [Session::client(settings.clone(), Version::V14, NOW), Session::server(settings, NOW)];
         while !ends.iter().all(Session::is_open) {
@@ -716,11 +720,11 @@ mod tests {
     fn who_hears_of_room_has_room() {
         for compression_type in [Compression::None, Compression::Zlib, Compression::Lz4] {
             for (drained, len) in (1..200).flat_map(|drained| [200, 254, 600].map(|len| (drained * 3, len))) {
-                let narrow = Settings {
+                let narrow = ConnectionSettings {
                     compression_type,
                     max_fragment_size: 256,
                     guaranteed_output_buffers: 2,
-                    ..Settings::default()
+                    ..ConnectionSettings::default()
                 };
                 let [mut client, _] = open(narrow);
                 let mut state = 1_u32;
@@ -746,12 +750,12 @@ mod tests {
 
     #[test]
     fn no_ping_is_put_between_the_pieces_of_a_message() {
-        let narrow = Settings {
+        let narrow = ConnectionSettings {
             connection_type: ConnectionType::WebSocket,
             ws_protocols: vec![crate::rssl::SubProtocol::TrJson2],
             max_fragment_size: 256,
             guaranteed_output_buffers: 10,
-            ..Settings::default()
+            ..ConnectionSettings::default()
         };
         let [mut client, mut server] = open(narrow);
         let long = format!("{{\"ID\":1,\"Text\":\"{}\"}}", "x".repeat(5000));
@@ -768,7 +772,7 @@ mod tests {
 
     #[test]
     fn what_is_claimed_before_a_ping_is_not_sent_behind_it() {
-        let [mut client, _] = open(Settings::default());
+        let [mut client, _] = open(ConnectionSettings::default());
         client.output().claim(5).unwrap().copy_from_slice(b"claim");
         client.turn(NOW + 10 * SECOND).unwrap();
         client.output().commit(5);

@@ -19,11 +19,11 @@ use super::fault::{Fault, Reason};
 use super::handshake::Version;
 use super::in_memory::{self, FarEnd};
 use super::session::{Event, Found, Negotiated, Session};
-use super::settings::Settings;
+use super::settings::ConnectionSettings;
 use super::transport::Transport;
 use crate::error::Operation;
 use crate::readiness::Readiness;
-use crate::tcp::{Listener, Socket};
+use crate::tcp::{Listener, TcpSocket};
 use crate::{Error, error};
 
 /// Identifies a connection of a [`Reactor`], uniquely over the life of the reactor.
@@ -101,13 +101,13 @@ struct Attempt {
     address: SocketAddr,
     /// The addresses to try if this one cannot be reached.
     others: VecDeque<SocketAddr>,
-    settings: Arc<Settings>,
+    settings: Arc<ConnectionSettings>,
     version: Version,
 }
 
 struct Listening {
     listener: Listener,
-    settings: Arc<Settings>,
+    settings: Arc<ConnectionSettings>,
     /// The handles that receive its connections; empty for this reactor.
     doors: Vec<AcceptorHandle>,
     is_ready: bool,
@@ -195,7 +195,11 @@ impl Reactor {
     ///
     /// # Errors
     /// The address is taken or not this machine's; TLS without a server's certificate.
-    pub fn listen(&mut self, address: SocketAddr, settings: &Arc<Settings>) -> Result<SocketAddr, Error> {
+    pub fn listen(
+        &mut self,
+        address: SocketAddr,
+        settings: &Arc<ConnectionSettings>,
+    ) -> Result<SocketAddr, Error> {
         self.listen_for(&[], address, settings)
     }
 
@@ -219,7 +223,7 @@ impl Reactor {
         &mut self,
         doors: &[AcceptorHandle],
         address: SocketAddr,
-        settings: &Arc<Settings>,
+        settings: &Arc<ConnectionSettings>,
     ) -> Result<SocketAddr, Error> {
         if let Some(tls) = &settings.tls {
             tls.accept()?;
@@ -228,7 +232,7 @@ impl Reactor {
         let local = listener.local_address();
         let token = Token(LISTENERS + self.listeners.len());
         self.register(&listener, token, Interest::READABLE)?;
-        let settings = Arc::new(Settings::clone(settings).sound());
+        let settings = Arc::new(ConnectionSettings::clone(settings).sound());
         self.listeners.push(Listening { listener, settings, doors: doors.to_vec(), is_ready: true });
         Ok(local)
     }
@@ -242,7 +246,7 @@ impl Reactor {
     pub fn connect(
         &mut self,
         address: SocketAddr,
-        settings: &Arc<Settings>,
+        settings: &Arc<ConnectionSettings>,
         now: Nanos,
     ) -> Result<ConnectionId, Error> {
         self.connect_to_any(&[address], settings, now)
@@ -256,14 +260,14 @@ impl Reactor {
     pub fn connect_to_any(
         &mut self,
         addresses: &[SocketAddr],
-        settings: &Arc<Settings>,
+        settings: &Arc<ConnectionSettings>,
         now: Nanos,
     ) -> Result<ConnectionId, Error> {
         let mut others: VecDeque<SocketAddr> = addresses.iter().copied().collect();
         let Some(address) = others.pop_front() else {
             return Err(Error::socket(Operation::Dial, "a server without an address", Errno::DESTADDRREQ));
         };
-        let mut settings = Settings::clone(settings).sound();
+        let mut settings = ConnectionSettings::clone(settings).sound();
         if settings.host.is_empty() {
             settings.host = address.to_string();
         }
@@ -278,7 +282,12 @@ impl Reactor {
     /// Accepts a client of this address whose bytes pass through memory, as if it had connected to a listener
     /// with these settings (without TLS). [`wait`](Self::wait) checks such connections on each call, but they
     /// do not end its sleep: call it with a timeout of zero.
-    pub fn accept_in_memory(&mut self, peer: SocketAddr, settings: &Arc<Settings>, now: Nanos) -> FarEnd {
+    pub fn accept_in_memory(
+        &mut self,
+        peer: SocketAddr,
+        settings: &Arc<ConnectionSettings>,
+        now: Nanos,
+    ) -> FarEnd {
         let (near, far) = in_memory::connect(peer);
         self.accepted(Transport::InMemory(near), settings, now);
         far
@@ -630,7 +639,12 @@ impl Reactor {
     }
 
     /// Adds a client. `None` if it was closed at once, or if the machine refused a resource.
-    fn accepted(&mut self, arrived: Transport, settings: &Arc<Settings>, now: Nanos) -> Option<u32> {
+    fn accepted(
+        &mut self,
+        arrived: Transport,
+        settings: &Arc<ConnectionSettings>,
+        now: Nanos,
+    ) -> Option<u32> {
         let from = arrived.peer_address().ip();
         let why = if self.is_full_of(from) {
             Some("Too many connections from this address.")
@@ -811,7 +825,7 @@ impl Attempt {
             return Connection::new(Transport::InMemory(near), session, &self.settings);
         }
         let tls = self.settings.tls.as_ref().map(|tls| tls.dial(&self.settings.host)).transpose()?;
-        let socket = Socket::connect(self.address, self.settings.interface)?;
+        let socket = TcpSocket::connect(self.address, self.settings.interface)?;
         let transport = match tls {
             Some(connection) => Transport::encrypted(socket, connection),
             None => Transport::Plain(socket),

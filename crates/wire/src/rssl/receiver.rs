@@ -5,9 +5,9 @@ use std::fmt;
 use super::assembly::Assemblies;
 use super::compression::Inflater;
 use super::fault::Fault;
-use super::frame::{HEADER, Header, Kind, flag};
+use super::frame::{FragmentKind, HEADER, Header, flag};
 use super::handshake::Version;
-use super::settings::{Compression, Settings};
+use super::settings::{Compression, ConnectionSettings};
 
 /// The location of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Receiver {
     pub(super) fn new(
         version: Version,
         compression: Compression,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         position: u64,
     ) -> Self {
         Self {
@@ -194,7 +194,7 @@ impl Receiver {
         }
         self.frames += 1;
         let payload = at + header.size..at + header.length;
-        if payload.is_empty() && header.kind == Kind::Whole {
+        if payload.is_empty() && header.kind == FragmentKind::Whole {
             return Ok(Step::On(header.length));
         }
         if let Some(mut half) = self.half.take() {
@@ -215,11 +215,11 @@ impl Receiver {
             return self.compressed(header, &input[payload], header.length);
         }
         match header.kind {
-            Kind::Whole if header.flags & flag::PACKED != 0 => {
+            FragmentKind::Whole if header.flags & flag::PACKED != 0 => {
                 self.begun = Begun::Packed(payload.len());
                 Ok(Step::On(header.size))
             }
-            Kind::Whole => Ok(message(
+            FragmentKind::Whole => Ok(message(
                 header.length,
                 Span { place: Place::Input, start: payload.start, end: payload.end },
             )),
@@ -233,13 +233,13 @@ impl Receiver {
         };
         let end = inflater.inflate(compressed)?;
         match header.kind {
-            Kind::Whole if header.flags & flag::PACKED != 0 => {
+            FragmentKind::Whole if header.flags & flag::PACKED != 0 => {
                 if end > 0 {
                     self.begun = Begun::PackedInflated(0, end);
                 }
                 Ok(Step::Inflated(consumed))
             }
-            Kind::Whole => Ok(message(consumed, Span { place: Place::Inflated, start: 0, end })),
+            FragmentKind::Whole => Ok(message(consumed, Span { place: Place::Inflated, start: 0, end })),
             kind => {
                 let payload = std::mem::take(&mut inflater.payload);
                 let step = self.fragment(kind, &payload[..end], consumed);
@@ -254,11 +254,11 @@ impl Receiver {
         }
     }
 
-    fn fragment(&mut self, kind: Kind, payload: &[u8], consumed: usize) -> Result<Step, Fault> {
+    fn fragment(&mut self, kind: FragmentKind, payload: &[u8], consumed: usize) -> Result<Step, Fault> {
         let complete = match kind {
-            Kind::First { id, total } => self.assemblies.first(id, total, payload)?,
-            Kind::Next { id } => self.assemblies.next(id, payload)?,
-            Kind::Whole => return Ok(Step::On(consumed)),
+            FragmentKind::First { id, total } => self.assemblies.first(id, total, payload)?,
+            FragmentKind::Next { id } => self.assemblies.next(id, payload)?,
+            FragmentKind::Whole => return Ok(Step::On(consumed)),
         };
         if !complete {
             return Ok(Step::On(consumed));

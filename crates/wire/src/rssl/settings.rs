@@ -60,7 +60,7 @@ pub enum ConnectionType {
 /// defaults are from the *EMA C++ Configuration Guide* (3.4 Channel Group, 3.7 Server Group) and from the behaviour of
 /// the library on the wire. Values outside their range are moved to the nearest bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct ConnectionSettings {
     /// `maxFragmentSize`, bytes: the largest payload of a frame; a longer message is sent in fragments. A server states
     /// the value in its answer and both sides keep to it; a client's own value limits what the client sends. 256 to
     /// 65,000; default 6144 as in ETA.
@@ -153,7 +153,7 @@ pub struct Settings {
     pub ip_address: String,
 }
 
-impl Default for Settings {
+impl Default for ConnectionSettings {
     fn default() -> Self {
         Self {
             max_fragment_size: 6144,
@@ -210,7 +210,7 @@ const DEFLATE: usize = 384 << 10;
 /// State of TLS: 64 KiB that the socket has not accepted, records in both directions, the handshake.
 const TLS: usize = 256 << 10;
 
-impl Settings {
+impl ConnectionSettings {
     /// Moves every value into its range.
     pub(super) fn sound(mut self) -> Self {
         self.max_fragment_size = self.max_fragment_size.clamp(SMALLEST_FRAGMENT, LARGEST_FRAGMENT);

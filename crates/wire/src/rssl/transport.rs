@@ -8,15 +8,15 @@ use rustls::Connection;
 
 use super::fault::Reason;
 use super::in_memory::NearEnd;
-use super::settings::Settings;
+use super::settings::ConnectionSettings;
 use crate::Error;
-use crate::tcp::{Received, Socket};
+use crate::tcp::{Received, TcpSocket};
 
 /// The carrier of a session's bytes.
 #[derive(Debug)]
 pub(super) enum Transport {
     /// A socket without TLS.
-    Plain(Socket),
+    Plain(TcpSocket),
     Tls(Box<Encrypted>),
     /// No socket.
     InMemory(NearEnd),
@@ -24,7 +24,7 @@ pub(super) enum Transport {
 
 /// A socket with TLS.
 pub(super) struct Encrypted {
-    socket: Socket,
+    socket: TcpSocket,
     tls: Connection,
     /// The peer has closed its side, with or without a TLS close message.
     ended: bool,
@@ -34,7 +34,7 @@ pub(super) struct Encrypted {
 const UNSENT: usize = 64 << 10;
 
 impl Transport {
-    pub(super) fn encrypted(socket: Socket, mut tls: Connection) -> Self {
+    pub(super) fn encrypted(socket: TcpSocket, mut tls: Connection) -> Self {
         tls.set_buffer_limit(Some(UNSENT));
         Self::Tls(Box::new(Encrypted { socket, tls, ended: false }))
     }
@@ -120,7 +120,7 @@ impl Transport {
     }
 
     /// Returns the socket, if there is one.
-    pub(super) fn socket(&self) -> Option<&Socket> {
+    pub(super) fn socket(&self) -> Option<&TcpSocket> {
         match self {
             Self::Plain(socket) => Some(socket),
             Self::Tls(encrypted) => Some(&encrypted.socket),
@@ -129,7 +129,7 @@ impl Transport {
     }
 
     pub(super) fn is_connecting(&self) -> bool {
-        self.socket().is_some_and(Socket::is_connecting)
+        self.socket().is_some_and(TcpSocket::is_connecting)
     }
 
     pub(super) fn peer_address(&self) -> SocketAddr {
@@ -141,7 +141,7 @@ impl Transport {
     }
 
     /// Sets the socket's options.
-    pub(super) fn set_options(&self, settings: &Settings) -> Result<(), Error> {
+    pub(super) fn set_options(&self, settings: &ConnectionSettings) -> Result<(), Error> {
         let Some(socket) = self.socket() else { return Ok(()) };
         socket.set_no_delay(settings.tcp_nodelay)?;
         if settings.sys_send_buf_size > 0 {
@@ -196,7 +196,7 @@ impl Encrypted {
 }
 
 /// Adapts a socket to TLS, which knows only I/O errors.
-struct Bytes<'a>(&'a mut Socket);
+struct Bytes<'a>(&'a mut TcpSocket);
 
 impl Read for Bytes<'_> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {

@@ -1,6 +1,6 @@
 //! Finds the messages in frames that wait to be sent.
 
-use super::frame::{HEADER, Header, Kind, flag};
+use super::frame::{FragmentKind, HEADER, Header, flag};
 use super::websocket::{self, Framed};
 
 /// The format of a connection's frames.
@@ -58,11 +58,11 @@ impl Shape {
         let payload = bytes.get(size..length).unwrap_or_default();
         let content = match kind {
             _ if payload.is_empty() || flags & flag::CUT != 0 => Content::Nothing,
-            Kind::First { .. } => Content::First,
-            Kind::Next { .. } => Content::Next,
-            Kind::Whole if flags & flag::COMPRESSED != 0 => Content::Hidden,
-            Kind::Whole if flags & flag::PACKED != 0 => Content::Packed(payload),
-            Kind::Whole => Content::Message(payload),
+            FragmentKind::First { .. } => Content::First,
+            FragmentKind::Next { .. } => Content::Next,
+            FragmentKind::Whole if flags & flag::COMPRESSED != 0 => Content::Hidden,
+            FragmentKind::Whole if flags & flag::PACKED != 0 => Content::Packed(payload),
+            FragmentKind::Whole => Content::Message(payload),
         };
         (length, content)
     }

@@ -3,7 +3,7 @@
 //! The caller interprets the bytes and provides the buffer to read into. [`wait`](Streams::wait) finds the connections
 //! that have sent something, [`ready`](Streams::ready) returns them one by one, and the bytes given to
 //! [`send`](Streams::send) go out with [`flush`](Streams::flush), in one system call per connection. A
-//! connection that does not read is closed when more than [`Settings::queue_bytes`] wait for it.
+//! connection that does not read is closed when more than [`StreamSettings::queue_bytes`] wait for it.
 
 mod socket;
 
@@ -29,7 +29,7 @@ use crate::{Error, local};
 
 /// Settings of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct StreamSettings {
     /// Maximum number of connections. One more replaces the connection that has been silent longest since it
     /// connected, for at least a second; without one, the new connection is closed at once.
     pub max_connections: usize,
@@ -81,7 +81,7 @@ impl fmt::Display for Over {
 
 /// Listening sockets and their connections. See the [module](self).
 pub struct Streams {
-    settings: Settings,
+    settings: StreamSettings,
     poll: Poll,
     events: Events,
     listeners: Vec<Listener>,
@@ -101,7 +101,7 @@ pub struct Streams {
 
 enum Listener {
     Tcp(tcp::Listener),
-    Local(local::Listener),
+    Local(local::LocalListener),
 }
 
 struct Peer {
@@ -132,7 +132,7 @@ const ACCEPTED_AT_ONCE: usize = 64;
 const KEPT: usize = 1 << 20;
 
 impl Streams {
-    /// Multiple of [`Settings::queue_bytes`] that may be sent between two flushes to a peer that has read everything
+    /// Multiple of [`StreamSettings::queue_bytes`] that may be sent between two flushes to a peer that has read everything
     /// before.
     pub const AT_ONCE: usize = 4;
 
@@ -140,7 +140,7 @@ impl Streams {
     ///
     /// # Errors
     /// The machine refuses.
-    pub fn new(settings: Settings) -> Result<Self, Error> {
+    pub fn new(settings: StreamSettings) -> Result<Self, Error> {
         Ok(Self {
             settings,
             poll: Poll::new().map_err(|cause| error::reactor("make", cause))?,
@@ -174,7 +174,7 @@ impl Streams {
     /// # Errors
     /// The folder or the file at the name belongs to another user; the abstract name is in use.
     pub fn listen_local(&mut self, path: &Path) -> Result<(), Error> {
-        let listener = local::Listener::bind(path).map_err(|cause| Error::Socket {
+        let listener = local::LocalListener::bind(path).map_err(|cause| Error::Socket {
             operation: Operation::Listen,
             address: path.display().to_string(),
             cause,
@@ -290,7 +290,7 @@ impl Streams {
     /// Queues bytes for a connection. They are sent by [`flush`](Self::flush), not before.
     ///
     /// A peer that left flushed bytes unread is disconnected if the new bytes do not fit within
-    /// [`Settings::queue_bytes`]. A peer that has read everything is not too slow: between two flushes its limit is
+    /// [`StreamSettings::queue_bytes`]. A peer that has read everything is not too slow: between two flushes its limit is
     /// [`AT_ONCE`](Self::AT_ONCE) times as large, plus one message of any length.
     #[inline]
     pub fn send(&mut self, id: StreamId, bytes: &[u8]) {

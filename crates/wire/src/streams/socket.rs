@@ -20,7 +20,7 @@ pub struct Socket(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Tcp(tcp::Socket),
+    Tcp(tcp::TcpSocket),
     Local(UnixStream),
 }
 
@@ -30,7 +30,7 @@ impl Socket {
     /// # Errors
     /// The address is known at once to be unreachable.
     pub fn connect(address: SocketAddr) -> Result<Self, Error> {
-        tcp::Socket::connect(address, None).and_then(Self::of_tcp)
+        tcp::TcpSocket::connect(address, None).and_then(Self::of_tcp)
     }
 
     /// Connects to a process of this user that listens at a name in the file system or, with a leading `@`, in the
@@ -47,7 +47,7 @@ impl Socket {
         }
     }
 
-    pub(super) fn of_tcp(socket: tcp::Socket) -> Result<Self, Error> {
+    pub(super) fn of_tcp(socket: tcp::TcpSocket) -> Result<Self, Error> {
         // The caller sends complete batches: waiting for more would only delay them.
         socket.set_no_delay(true)?;
         Ok(Self(Kind::Tcp(socket)))

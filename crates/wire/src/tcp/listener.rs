@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{self, SocketFlags, sockopt};
 
 use super::socket::open;
-use super::{Socket, Stream};
+use super::{Stream, TcpSocket};
 use crate::Error;
 use crate::error::Operation;
 
@@ -67,7 +67,7 @@ impl Listener {
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
-    pub fn accept_socket(&mut self) -> Result<Option<Socket>, Error> {
+    pub fn accept_socket(&mut self) -> Result<Option<TcpSocket>, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         loop {
             match net::acceptfrom_with(&self.socket, flags) {
@@ -75,7 +75,7 @@ impl Listener {
                     let peer = peer.and_then(|any| SocketAddr::try_from(any).ok());
                     // The peer left before it was accepted.
                     let Some(peer) = peer else { continue };
-                    return Ok(Some(Socket::accepted(socket, canonical(peer))));
+                    return Ok(Some(TcpSocket::accepted(socket, canonical(peer))));
                 }
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}

@@ -21,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 pub use listener::Listener;
-pub use socket::Socket;
+pub use socket::TcpSocket;
 pub use stream::Stream;
 
 /// The result of a read.

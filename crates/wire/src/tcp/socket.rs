@@ -18,13 +18,13 @@ use crate::error::Operation;
 ///
 /// An [`Error`] is final: the connection was reset or refused, or the peer is gone.
 #[derive(Debug)]
-pub struct Socket {
+pub struct TcpSocket {
     fd: OwnedFd,
     peer: SocketAddr,
     connecting: bool,
 }
 
-impl Socket {
+impl TcpSocket {
     /// Begins to connect, from the given address of the machine or from the one that the routing table
     /// chooses. [`has_connected`](Self::has_connected) reports when the connection is complete.
     ///
@@ -170,7 +170,7 @@ impl Socket {
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for TcpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

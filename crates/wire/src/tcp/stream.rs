@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::{Interest, Received, Socket, wait};
+use super::{Interest, Received, TcpSocket, wait};
 use crate::Error;
 
 /// A non-blocking connection. Received bytes stay in a buffer of fixed size until they are consumed. Bytes to send are
@@ -14,7 +14,7 @@ use crate::Error;
 ///
 /// An [`Error`] is final: the connection was reset or refused, or the peer is gone.
 pub struct Stream {
-    socket: Socket,
+    socket: TcpSocket,
     input: Box<[u8]>,
     start: usize,
     end: usize,
@@ -29,10 +29,10 @@ impl Stream {
     /// # Errors
     /// [`Error::Socket`] when the address is known at once to be unreachable.
     pub fn connect(address: impl Into<SocketAddr>, input_bytes: usize) -> Result<Self, Error> {
-        Self::new(Socket::connect(address, None)?, input_bytes)
+        Self::new(TcpSocket::connect(address, None)?, input_bytes)
     }
 
-    pub(super) fn new(socket: Socket, input_bytes: usize) -> Result<Self, Error> {
+    pub(super) fn new(socket: TcpSocket, input_bytes: usize) -> Result<Self, Error> {
         // The caller flushes complete batches: waiting for more would only delay them.
         socket.set_no_delay(true)?;
         let input = vec![0; input_bytes.max(1)].into();

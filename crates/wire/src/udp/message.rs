@@ -3,7 +3,7 @@
 //!
 //! A message header is a few pointers into other arrays. [`Envelopes`] own all of these arrays except the
 //! datagrams' memory, for which the caller is responsible. [`Incoming`] owns that memory too, so its headers
-//! are set once; [`Outgoing`] points its headers at the caller's bytes for one call.
+//! are set once; [`OutgoingArrays`] points its headers at the caller's bytes for one call.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -45,7 +45,7 @@ unsafe impl Send for Envelopes {}
 unsafe impl Sync for Envelopes {}
 
 /// The kernel's report on one datagram.
-pub(crate) struct Envelope<'a> {
+pub(crate) struct KernelReport<'a> {
     /// Bytes of the datagram that the kernel wrote.
     pub(crate) length: usize,
     control: &'a [u8],
@@ -54,7 +54,7 @@ pub(crate) struct Envelope<'a> {
     pub(super) source: SocketAddrV4,
 }
 
-impl Envelope<'_> {
+impl KernelReport<'_> {
     /// Returns the kernel's receive time, if the socket has stamps.
     #[inline]
     pub(crate) fn received(&self) -> Option<Nanos> {
@@ -150,14 +150,14 @@ impl Envelopes {
 
     /// Returns the kernel's report on datagram `i` of the last receive.
     #[inline]
-    pub(crate) fn envelope(&self, i: usize) -> Option<Envelope<'_>> {
+    pub(crate) fn envelope(&self, i: usize) -> Option<KernelReport<'_>> {
         if i >= self.filled {
             return None;
         }
         let header = &self.headers[i];
         let control_length = header.msg_hdr.msg_controllen.min(CONTROL_BYTES);
         let name = &self.names[i];
-        Some(Envelope {
+        Some(KernelReport {
             length: (header.msg_len as usize).min(self.vectors[i].iov_len),
             control: &self.controls[i].0[..control_length],
             flags: header.msg_hdr.msg_flags,
@@ -177,10 +177,10 @@ pub(super) struct Incoming {
 }
 
 /// One datagram as the kernel left it.
-pub(super) struct Slot<'a> {
+pub(super) struct KernelSlot<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) padded: &'a [u8],
-    pub(super) envelope: Envelope<'a>,
+    pub(super) envelope: KernelReport<'a>,
 }
 
 impl Incoming {
@@ -213,10 +213,10 @@ impl Incoming {
     }
 
     /// Returns datagram `i` of the last fill.
-    pub(super) fn slot(&self, i: usize) -> Option<Slot<'_>> {
+    pub(super) fn slot(&self, i: usize) -> Option<KernelSlot<'_>> {
         let envelope = self.envelopes.envelope(i)?;
         let whole = &self.bytes[i * self.stride..][..self.stride];
-        Some(Slot { bytes: &whole[..envelope.length], padded: whole, envelope })
+        Some(KernelSlot { bytes: &whole[..envelope.length], padded: whole, envelope })
     }
 }
 
@@ -228,7 +228,7 @@ fn reset(header: &mut libc::msghdr) {
 }
 
 /// The arrays of one `sendmmsg`. Between calls no code reads what they point to.
-pub(super) struct Outgoing {
+pub(super) struct OutgoingArrays {
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
 }
@@ -236,11 +236,11 @@ pub(super) struct Outgoing {
 // SAFETY: as for `Incoming`: `headers` point into `vectors`, and both move together; the bytes that `vectors`
 // point to are only read during the call that set the pointers. Test:
 // `a_batch_can_be_filled_again_and_moves_between_threads`.
-unsafe impl Send for Outgoing {}
+unsafe impl Send for OutgoingArrays {}
 // SAFETY: `&Outgoing` permits no reads.
-unsafe impl Sync for Outgoing {}
+unsafe impl Sync for OutgoingArrays {}
 
-impl Outgoing {
+impl OutgoingArrays {
     pub(super) fn new(slots: usize) -> Self {
         // SAFETY: plain C structures, for which all zeroes is a valid value. Test: every send.
         let (vector, header) = unsafe { (mem::zeroed::<libc::iovec>(), mem::zeroed::<libc::mmsghdr>()) };

@@ -18,8 +18,8 @@ mod sender;
 
 pub use batch::{Batch, Datagram, MAX_SLOTS, SPARE_BYTES};
 pub(crate) use message::Envelopes;
-pub use receiver::{MAX_WAIT, ReceiveOptions, Receiver, wait_any, wait_any_or};
-pub use sender::{MAX_SEGMENTS, SendOptions, Sender, Sent};
+pub use receiver::{MAX_WAIT, ReceiveOptions, UdpReceiver, wait_any, wait_any_or};
+pub use sender::{MAX_SEGMENTS, SendOptions, UdpSender, UdpSent};
 
 /// The size of a socket buffer, as requested and as granted by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -58,7 +58,7 @@ impl ReceiveOptions {
 ///
 /// Several processes can listen to one group on one port; each gets every datagram. The socket is bound to the group's
 /// own address, so it gets no datagrams of other groups on the same port.
-pub struct Receiver {
+pub struct UdpReceiver {
     socket: OwnedFd,
     local: SocketAddrV4,
     interface: Option<Interface>,
@@ -67,7 +67,7 @@ pub struct Receiver {
     network_errors: u64,
 }
 
-impl Receiver {
+impl UdpReceiver {
     /// Opens the socket, binds it, and joins the group if the address is one.
     ///
     /// # Errors
@@ -243,13 +243,13 @@ impl Receiver {
     }
 }
 
-impl AsFd for Receiver {
+impl AsFd for UdpReceiver {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl fmt::Debug for Receiver {
+impl fmt::Debug for UdpReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Receiver")
             .field("local", &self.local)
@@ -261,7 +261,7 @@ impl fmt::Debug for Receiver {
 
 /// Waits until one of `receivers` has a datagram; returns `false` if `timeout` passes first. Also returns `false` early
 /// when a signal arrives. Waits for the first [`MAX_WAIT`] receivers only.
-pub fn wait_any<R: Borrow<Receiver>>(receivers: &[R], timeout: Duration) -> bool {
+pub fn wait_any<R: Borrow<UdpReceiver>>(receivers: &[R], timeout: Duration) -> bool {
     let Some(first) = receivers.first() else { return false };
     let all = receivers.iter().take(MAX_WAIT).map(|receiver| receiver.borrow().as_fd());
     wait_for(all, first.borrow().as_fd(), timeout)
@@ -269,7 +269,7 @@ pub fn wait_any<R: Borrow<Receiver>>(receivers: &[R], timeout: Duration) -> bool
 
 /// Waits as [`wait_any`] does for `receivers`, which may be empty, and for another object with a descriptor, such as a
 /// [`Reactor`](crate::rssl::Reactor).
-pub fn wait_any_or<R: Borrow<Receiver>>(receivers: &[R], other: &impl AsFd, timeout: Duration) -> bool {
+pub fn wait_any_or<R: Borrow<UdpReceiver>>(receivers: &[R], other: &impl AsFd, timeout: Duration) -> bool {
     let all = receivers.iter().take(MAX_WAIT).map(|receiver| receiver.borrow().as_fd());
     wait_for(std::iter::once(other.as_fd()).chain(all), other.as_fd(), timeout)
 }

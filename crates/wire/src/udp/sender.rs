@@ -9,14 +9,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 
-use super::message::{self, Outgoing};
+use super::message::{self, OutgoingArrays};
 use super::receiver::{is_from_the_network, place};
 use super::{BufferSize, MAX_SLOTS, option};
 use crate::Error;
 use crate::error::Operation;
 use crate::interface::{self, Interface};
 
-/// Maximum number of datagrams of one [`Sender::send_segmented`] (`UDP_MAX_SEGMENTS` of kernels up to 6.8; later ones
+/// Maximum number of datagrams of one [`UdpSender::send_segmented`] (`UDP_MAX_SEGMENTS` of kernels up to 6.8; later ones
 /// allow more).
 pub const MAX_SEGMENTS: usize = 64;
 
@@ -47,22 +47,22 @@ impl SendOptions {
 /// The result of a send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Sent {
+pub struct UdpSent {
     /// Number of datagrams that the kernel accepted, from the first on. Continue with the next one.
     pub count: usize,
-    /// `true` if the send stopped early: the buffer was full (back pressure; wait with [`Sender::wait`]), or the
+    /// `true` if the send stopped early: the buffer was full (back pressure; wait with [`UdpSender::wait`]), or the
     /// network answered every attempt with an error.
     pub blocked: bool,
 }
 
 /// A UDP socket that sends datagrams, one by one or in batches, to one destination, without waiting.
-pub struct Sender {
+pub struct UdpSender {
     socket: OwnedFd,
     destination: SocketAddrV4,
     local: SocketAddrV4,
     interface: Option<Interface>,
     buffer: BufferSize,
-    outgoing: Outgoing,
+    outgoing: OutgoingArrays,
     counters: Counters,
 }
 
@@ -72,7 +72,7 @@ struct Counters {
     no_buffers: u64,
 }
 
-impl Sender {
+impl UdpSender {
     /// Opens the socket and sets its destination. Datagrams to a group also reach receivers on this machine.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl Sender {
             local,
             interface,
             buffer,
-            outgoing: Outgoing::new(MAX_SLOTS),
+            outgoing: OutgoingArrays::new(MAX_SLOTS),
             counters: Counters::default(),
         })
     }
@@ -150,10 +150,10 @@ impl Sender {
     ///
     /// # Errors
     /// As [`send_many`](Self::send_many).
-    pub fn send(&mut self, datagram: &[u8]) -> Result<Sent, Error> {
+    pub fn send(&mut self, datagram: &[u8]) -> Result<UdpSent, Error> {
         for _ in 0..NETWORK_ERRORS_A_CALL {
             match net::send(&self.socket, datagram, net::SendFlags::DONTWAIT | net::SendFlags::NOSIGNAL) {
-                Ok(_) => return Ok(Sent { count: 1, blocked: false }),
+                Ok(_) => return Ok(UdpSent { count: 1, blocked: false }),
                 Err(errno) => {
                     if self.stops_at(errno, datagram.len())? {
                         break;
@@ -161,7 +161,7 @@ impl Sender {
                 }
             }
         }
-        Ok(Sent { count: 0, blocked: true })
+        Ok(UdpSent { count: 0, blocked: true })
     }
 
     /// Sends datagrams in order: a slice of anything that holds bytes, or an iterator of references. Up to 1,024 go
@@ -178,7 +178,7 @@ impl Sender {
     pub fn send_many<'a, B: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         datagrams: impl IntoIterator<Item = &'a B, IntoIter: Clone>,
-    ) -> Result<Sent, Error> {
+    ) -> Result<UdpSent, Error> {
         let datagrams = datagrams.into_iter();
         let mut rest = datagrams.clone();
         let mut count = 0;
@@ -187,7 +187,7 @@ impl Sender {
             let start = rest.clone();
             let (taken, sent) = self.outgoing.send(self.socket.as_fd(), &mut rest);
             if taken == 0 {
-                return Ok(Sent { count, blocked: false });
+                return Ok(UdpSent { count, blocked: false });
             }
             match sent {
                 Ok(sent) if sent == taken => count += sent,
@@ -210,7 +210,7 @@ impl Sender {
                 }
             }
         }
-        Ok(Sent { count, blocked: true })
+        Ok(UdpSent { count, blocked: true })
     }
 
     /// Splits `bytes` into datagrams of `segment_bytes` each (the last may be shorter), which pass the kernel's stack
@@ -220,14 +220,14 @@ impl Sender {
     /// # Errors
     /// [`Error::TooLong`] for more than [`MAX_SEGMENTS`] datagrams, more than 65,507 bytes in all, or
     /// segments longer than the path carries; [`Error::Socket`] when the device cannot.
-    pub fn send_segmented(&mut self, bytes: &[u8], segment_bytes: u16) -> Result<Sent, Error> {
+    pub fn send_segmented(&mut self, bytes: &[u8], segment_bytes: u16) -> Result<UdpSent, Error> {
         let segments = bytes.len().div_ceil(usize::from(segment_bytes.max(1)));
         if segments > MAX_SEGMENTS || bytes.len() > 65_507 {
             return Err(Error::TooLong { length: bytes.len(), address: self.place() });
         }
         for _ in 0..NETWORK_ERRORS_A_CALL {
             match message::send_segmented(self.socket.as_fd(), bytes, segment_bytes.max(1)) {
-                Ok(()) => return Ok(Sent { count: segments, blocked: false }),
+                Ok(()) => return Ok(UdpSent { count: segments, blocked: false }),
                 // The count was checked above: the remaining cause is a segment that the path would have to
                 // fragment.
                 Err(Errno::INVAL) => {
@@ -240,7 +240,7 @@ impl Sender {
                 }
             }
         }
-        Ok(Sent { count: 0, blocked: true })
+        Ok(UdpSent { count: 0, blocked: true })
     }
 
     /// Waits until the socket's buffer has space; returns `false` if `timeout` passes first, or early when a
@@ -310,13 +310,13 @@ impl Sender {
     }
 }
 
-impl AsFd for Sender {
+impl AsFd for UdpSender {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl fmt::Debug for Sender {
+impl fmt::Debug for UdpSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender")
             .field("destination", &self.destination)

@@ -17,7 +17,7 @@ pub(super) struct Frame<'a> {
 
 /// The result of reading the front of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found<'a> {
+pub(super) enum FrameFound<'a> {
     /// A frame, and its length in bytes.
     Frame(Frame<'a>, usize),
     /// An incomplete frame.
@@ -29,26 +29,26 @@ pub(super) enum Found<'a> {
 }
 
 /// Reads a frame with a body of at most `most` bytes. The stated length is checked before use.
-pub(super) fn find(bytes: &[u8], most: usize) -> Found<'_> {
-    let Some((&flags, rest)) = bytes.split_first() else { return Found::Part };
+pub(super) fn find(bytes: &[u8], most: usize) -> FrameFound<'_> {
+    let Some((&flags, rest)) = bytes.split_first() else { return FrameFound::Part };
     if flags & !(MORE | LONG | COMMAND) != 0 || flags & COMMAND != 0 && flags & MORE != 0 {
-        return Found::Flags(flags);
+        return FrameFound::Flags(flags);
     }
     let (length, head) = if flags & LONG == 0 {
-        let Some(&length) = rest.first() else { return Found::Part };
+        let Some(&length) = rest.first() else { return FrameFound::Part };
         (u64::from(length), 2)
     } else {
-        let Some(length) = rest.first_chunk::<8>() else { return Found::Part };
+        let Some(length) = rest.first_chunk::<8>() else { return FrameFound::Part };
         (u64::from_be_bytes(*length), LONGEST_HEAD)
     };
     let Some(len) = usize::try_from(length).ok().filter(|len| *len <= most) else {
-        return Found::TooLong(length);
+        return FrameFound::TooLong(length);
     };
     match bytes.get(head..head + len) {
-        None => Found::Part,
+        None => FrameFound::Part,
         Some(body) => {
             let frame = Frame { is_command: flags & COMMAND != 0, has_more: flags & MORE != 0, body };
-            Found::Frame(frame, head + len)
+            FrameFound::Frame(frame, head + len)
         }
     }
 }
@@ -98,21 +98,21 @@ mod tests {
         assert_eq!(bytes[..7], *b"\x01\x05topic");
         assert_eq!(bytes[7..16], [LONG, 0, 0, 0, 0, 0, 0, 1, 0]);
         let first = Frame { is_command: false, has_more: true, body: b"topic" };
-        assert_eq!(find(&bytes, 256), Found::Frame(first, 7));
+        assert_eq!(find(&bytes, 256), FrameFound::Frame(first, 7));
         let second = Frame { is_command: false, has_more: false, body: &long };
-        assert_eq!(find(&bytes[7..], 256), Found::Frame(second, 265));
+        assert_eq!(find(&bytes[7..], 256), FrameFound::Frame(second, 265));
         for cut in 7..bytes.len() {
-            assert_eq!(find(&bytes[7..cut], 256), Found::Part, "{cut}");
+            assert_eq!(find(&bytes[7..cut], 256), FrameFound::Part, "{cut}");
         }
     }
 
     #[test]
     fn lengths_are_not_believed() {
-        assert_eq!(find(&[0, 200], 199), Found::TooLong(200));
+        assert_eq!(find(&[0, 200], 199), FrameFound::TooLong(200));
         let hostile = [&[LONG][..], &u64::MAX.to_be_bytes()].concat();
-        assert_eq!(find(&hostile, 1024), Found::TooLong(u64::MAX));
-        assert_eq!(find(&[0x08, 0], 10), Found::Flags(8));
-        assert_eq!(find(&[COMMAND | MORE, 0], 10), Found::Flags(5));
+        assert_eq!(find(&hostile, 1024), FrameFound::TooLong(u64::MAX));
+        assert_eq!(find(&[0x08, 0], 10), FrameFound::Flags(8));
+        assert_eq!(find(&[COMMAND | MORE, 0], 10), FrameFound::Flags(5));
         assert_eq!((command(b"\x04PING!"), command(b"\x05PING")), (Some((&b"PING"[..], &b"!"[..])), None));
     }
 }

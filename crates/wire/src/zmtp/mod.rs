@@ -21,6 +21,6 @@ mod protocol;
 mod publisher;
 mod topics;
 
-pub use protocol::{Asked, Fault, Protocol};
-pub use publisher::{Counters, Left, Publisher, Settings};
+pub use protocol::{Asked, Protocol, SubscriberFault};
+pub use publisher::{Left, Publisher, PublisherCounters, PublisherSettings};
 pub use topics::Route;

@@ -1,6 +1,6 @@
 //! One subscriber's protocol, without its socket: greeting, handshake, subscriptions.
 
-use super::frame::{self, Found};
+use super::frame::{self, FrameFound};
 use super::topics::LONGEST;
 
 /// A greeting of ZMTP 3: signature, version, mechanism, filler (RFC 37, section 3.1).
@@ -20,7 +20,7 @@ pub(super) const OUR_GREETING: [u8; GREETING] = {
 /// Why a subscriber is disconnected: its fault, as far as known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum SubscriberFault {
     /// The peer does not speak ZeroMQ.
     #[error("this is not ZMTP: its first byte is {0:#04x}, and 0xff is expected")]
     NotZmtp(u8),
@@ -87,8 +87,8 @@ impl Protocol {
         &mut self,
         bytes: &[u8],
         out: &mut Vec<u8>,
-        mut each: impl FnMut(Asked<'_>) -> Result<(), Fault>,
-    ) -> Result<usize, Fault> {
+        mut each: impl FnMut(Asked<'_>) -> Result<(), SubscriberFault>,
+    ) -> Result<usize, SubscriberFault> {
         let mut taken = 0;
         if self.phase == Phase::Greeting {
             if !greeted(bytes)? {
@@ -101,15 +101,15 @@ impl Protocol {
         loop {
             let rest = bytes.get(taken..).unwrap_or_default();
             let (frame, len) = match frame::find(rest, MOST) {
-                Found::Frame(frame, len) => (frame, len),
-                Found::Part => return Ok(taken),
-                Found::TooLong(length) => return Err(Fault::TooLong(length)),
-                Found::Flags(flags) => return Err(Fault::Flags(flags)),
+                FrameFound::Frame(frame, len) => (frame, len),
+                FrameFound::Part => return Ok(taken),
+                FrameFound::TooLong(length) => return Err(SubscriberFault::TooLong(length)),
+                FrameFound::Flags(flags) => return Err(SubscriberFault::Flags(flags)),
             };
             taken += len;
             if self.phase == Phase::Handshake {
                 if let Err(fault) = shaken(frame) {
-                    if let Fault::SocketType(_) = fault {
+                    if let SubscriberFault::SocketType(_) = fault {
                         // So that the peer's log shows the reason: its length, then the text.
                         frame::put_command(out, "ERROR", b"\x18SUB or XSUB are expected");
                     }
@@ -145,53 +145,55 @@ impl Protocol {
     }
 }
 
-fn within(topic: &[u8]) -> Result<&[u8], Fault> {
-    if topic.len() > LONGEST { Err(Fault::TooLong(topic.len() as u64)) } else { Ok(topic) }
+fn within(topic: &[u8]) -> Result<&[u8], SubscriberFault> {
+    if topic.len() > LONGEST { Err(SubscriberFault::TooLong(topic.len() as u64)) } else { Ok(topic) }
 }
 
 /// Returns `true` if the greeting is complete. Fails as soon as it is known to be invalid.
-fn greeted(bytes: &[u8]) -> Result<bool, Fault> {
+fn greeted(bytes: &[u8]) -> Result<bool, SubscriberFault> {
     match bytes.first() {
         Some(0xFF) | None => {}
-        Some(other) => return Err(Fault::NotZmtp(*other)),
+        Some(other) => return Err(SubscriberFault::NotZmtp(*other)),
     }
     // The signature's last byte has its last bit set, whatever the length field before it.
     if let Some(end) = bytes.get(9)
         && end & 1 == 0
     {
-        return Err(Fault::NotZmtp(*end));
+        return Err(SubscriberFault::NotZmtp(*end));
     }
     if let Some(version) = bytes.get(10)
         && *version < 3
     {
-        return Err(Fault::Version(*version));
+        return Err(SubscriberFault::Version(*version));
     }
     let Some(mechanism) = bytes.get(12..32) else { return Ok(false) };
     let name = mechanism.split(|byte| *byte == 0).next().unwrap_or_default();
     if name != b"NULL" {
-        return Err(Fault::Mechanism(String::from_utf8_lossy(name).escape_debug().to_string()));
+        return Err(SubscriberFault::Mechanism(String::from_utf8_lossy(name).escape_debug().to_string()));
     }
     Ok(bytes.len() >= GREETING)
 }
 
 /// Checks that a frame is a subscriber's handshake.
-fn shaken(frame: frame::Frame<'_>) -> Result<(), Fault> {
+fn shaken(frame: frame::Frame<'_>) -> Result<(), SubscriberFault> {
     let named = if frame.is_command { frame::command(frame.body) } else { None };
-    let Some((b"READY", mut properties)) = named else { return Err(Fault::Handshake) };
+    let Some((b"READY", mut properties)) = named else { return Err(SubscriberFault::Handshake) };
     while let Some((len, rest)) = properties.split_first() {
-        let (name, rest) = rest.split_at_checked(usize::from(*len)).ok_or(Fault::Handshake)?;
-        let (len, rest) = rest.split_first_chunk::<4>().ok_or(Fault::Handshake)?;
-        let len = usize::try_from(u32::from_be_bytes(*len)).map_err(|_| Fault::Handshake)?;
-        let (value, rest) = rest.split_at_checked(len).ok_or(Fault::Handshake)?;
+        let (name, rest) = rest.split_at_checked(usize::from(*len)).ok_or(SubscriberFault::Handshake)?;
+        let (len, rest) = rest.split_first_chunk::<4>().ok_or(SubscriberFault::Handshake)?;
+        let len = usize::try_from(u32::from_be_bytes(*len)).map_err(|_| SubscriberFault::Handshake)?;
+        let (value, rest) = rest.split_at_checked(len).ok_or(SubscriberFault::Handshake)?;
         if name.eq_ignore_ascii_case(b"Socket-Type") {
             return match value {
                 b"SUB" | b"XSUB" => Ok(()),
-                other => Err(Fault::SocketType(String::from_utf8_lossy(other).escape_debug().to_string())),
+                other => Err(SubscriberFault::SocketType(
+                    String::from_utf8_lossy(other).escape_debug().to_string(),
+                )),
             };
         }
         properties = rest;
     }
-    Err(Fault::Handshake)
+    Err(SubscriberFault::Handshake)
 }
 
 #[cfg(test)]
@@ -201,7 +203,7 @@ mod tests {
     const READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB";
 
     /// Returns the answers to a subscriber, its requests, and the result.
-    fn run(bytes: &[u8]) -> (Vec<u8>, Vec<String>, Result<usize, Fault>) {
+    fn run(bytes: &[u8]) -> (Vec<u8>, Vec<String>, Result<usize, SubscriberFault>) {
         let (mut out, mut asked) = (Vec::new(), Vec::new());
         let taken = Protocol::default().take(bytes, &mut out, |what| {
             asked.push(format!("{what:?}"));
@@ -241,18 +243,18 @@ mod tests {
             greeting.to_vec()
         };
         for (said, fault) in [
-            (b"GET / HTTP/1.1".to_vec(), Fault::NotZmtp(b'G')),
-            (changed(9, 0x7E), Fault::NotZmtp(0x7E)),
-            (changed(10, 2), Fault::Version(2)),
-            (changed(12, b'P'), Fault::Mechanism("PULL".to_owned())),
-            (greeted_by(&[b"\0\x02\x01A"]), Fault::Handshake),
-            (greeted_by(&[b"\x04\x0c\x05READY\x0bSocket"]), Fault::Handshake),
+            (b"GET / HTTP/1.1".to_vec(), SubscriberFault::NotZmtp(b'G')),
+            (changed(9, 0x7E), SubscriberFault::NotZmtp(0x7E)),
+            (changed(10, 2), SubscriberFault::Version(2)),
+            (changed(12, b'P'), SubscriberFault::Mechanism("PULL".to_owned())),
+            (greeted_by(&[b"\0\x02\x01A"]), SubscriberFault::Handshake),
+            (greeted_by(&[b"\x04\x0c\x05READY\x0bSocket"]), SubscriberFault::Handshake),
             (
                 greeted_by(&[b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH"]),
-                Fault::SocketType("PUSH".to_owned()),
+                SubscriberFault::SocketType("PUSH".to_owned()),
             ),
-            (greeted_by(&[b"\x02\x10\0\0\0\0\0\0\0"]), Fault::TooLong(1 << 60)),
-            (greeted_by(&[READY, b"\x10\0"]), Fault::Flags(0x10)),
+            (greeted_by(&[b"\x02\x10\0\0\0\0\0\0\0"]), SubscriberFault::TooLong(1 << 60)),
+            (greeted_by(&[READY, b"\x10\0"]), SubscriberFault::Flags(0x10)),
         ] {
             assert_eq!(run(&said).2, Err(fault));
         }

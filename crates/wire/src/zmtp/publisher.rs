@@ -11,14 +11,14 @@ use slab::Slab;
 use tapeline_nanos::Nanos;
 
 use super::frame;
-use super::protocol::{Asked, Fault, OUR_GREETING, Protocol};
+use super::protocol::{Asked, OUR_GREETING, Protocol, SubscriberFault};
 use super::topics::{Route, TooMany, Topics};
 use crate::tcp::{Listener, Received, Stream};
 use crate::{Error, error};
 
 /// Settings of a publisher.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct PublisherSettings {
     /// Maximum number of connections; default 1,000. One more replaces the oldest connection that has not
     /// completed its handshake within a second; without one, the new connection is closed at once.
     pub max_subscribers: usize,
@@ -35,7 +35,7 @@ pub struct Settings {
     pub stuck_ms: u64,
 }
 
-impl Default for Settings {
+impl Default for PublisherSettings {
     fn default() -> Self {
         Self {
             max_subscribers: 1_000,
@@ -49,7 +49,7 @@ impl Default for Settings {
 
 /// Counts since the start, and current numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct PublisherCounters {
     /// Connections accepted.
     pub connected: u64,
     /// Connections closed at once because there were too many.
@@ -81,13 +81,13 @@ pub struct Left {
 
 /// A listening PUB socket. See the [module](super).
 pub struct Publisher {
-    settings: Settings,
+    settings: PublisherSettings,
     listener: Listener,
     poll: Poll,
     events: Events,
     peers: Slab<Peer>,
     topics: Topics,
-    counters: Counters,
+    counters: PublisherCounters,
     /// The published message as it is sent to all subscribers.
     message: Vec<u8>,
     /// Subscribers with something new to send, each once.
@@ -110,7 +110,7 @@ struct Peer {
     is_touched: bool,
     is_readable: bool,
     /// The connection is over: its input is no longer read.
-    over: Option<Result<String, Fault>>,
+    over: Option<Result<String, SubscriberFault>>,
 }
 
 const LISTENER: Token = Token(usize::MAX - 1);
@@ -134,7 +134,7 @@ impl Publisher {
     ///
     /// # Errors
     /// The address is taken or not this machine's, or the machine refuses.
-    pub fn bind(address: SocketAddr, settings: Settings) -> Result<Self, Error> {
+    pub fn bind(address: SocketAddr, settings: PublisherSettings) -> Result<Self, Error> {
         let listener = Listener::open(address)?;
         let poll = Poll::new().map_err(|cause| error::reactor("make", cause))?;
         register(&poll, &listener, LISTENER, Interest::READABLE)?;
@@ -145,7 +145,7 @@ impl Publisher {
             poll,
             events: Events::with_capacity(EVENTS),
             peers: Slab::new(),
-            counters: Counters::default(),
+            counters: PublisherCounters::default(),
             message: Vec::new(),
             touched: Vec::new(),
             readable: Vec::new(),
@@ -247,9 +247,9 @@ impl Publisher {
     }
 
     /// Returns the counts.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> PublisherCounters {
         let subscribers = self.peers.len();
-        Counters { subscribers, subscriptions: self.topics.len(), ..self.counters }
+        PublisherCounters { subscribers, subscriptions: self.topics.len(), ..self.counters }
     }
 
     fn accept(&mut self, now: Nanos) {
@@ -339,7 +339,7 @@ impl Publisher {
             let topics = &mut self.topics;
             let taken = peer.protocol.take(bytes, out, |asked| match asked {
                 Asked::Subscribe(topic) => {
-                    topics.subscribe(number, topic).map_err(|TooMany| Fault::TooManySubscriptions)
+                    topics.subscribe(number, topic).map_err(|TooMany| SubscriberFault::TooManySubscriptions)
                 }
                 Asked::Cancel(topic) => {
                     topics.cancel(number, topic);

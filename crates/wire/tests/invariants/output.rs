@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tapeline_measure::Nanos;
-use tapeline_wire::rssl::{Compression, Event, Sent, Session, Settings, Version};
+use tapeline_wire::rssl::{Compression, ConnectionSettings, Event, Sent, Session, Version};
 
 const NOW: Nanos = Nanos(0);
 
@@ -14,13 +14,13 @@ pub(crate) fn script(input: &[u8]) {
     let [first, script @ ..] = input else { return };
     let compression_type =
         [Compression::None, Compression::Zlib, Compression::Lz4, Compression::None][usize::from(first % 4)];
-    let settings = Arc::new(Settings {
+    let settings = Arc::new(ConnectionSettings {
         compression_type,
         compression_threshold: Some(30),
         max_fragment_size: 256,
         guaranteed_output_buffers: 2 + u32::from(first / 64),
         max_message_bytes: 5000,
-        ..Settings::default()
+        ..ConnectionSettings::default()
     });
     let mut client = Session::client(settings.clone(), Version::V14, NOW);
     let mut server = Session::server(settings, NOW);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{
-    Compression, ConnectionType, Event, Reason, Sent, Session, Settings, SubProtocol, Version,
+    Compression, ConnectionSettings, ConnectionType, Event, Reason, Sent, Session, SubProtocol, Version,
 };
 
 const NOW: Nanos = Nanos(0);
@@ -33,13 +33,13 @@ impl Mode {
         self.0 & bit != 0
     }
 
-    fn settings(self) -> Arc<Settings> {
+    fn settings(self) -> Arc<ConnectionSettings> {
         let compression_type = match (self.has(Self::ZLIB), self.has(Self::LZ4)) {
             (true, _) => Compression::Zlib,
             (_, true) => Compression::Lz4,
             _ => Compression::None,
         };
-        Arc::new(Settings {
+        Arc::new(ConnectionSettings {
             max_message_bytes: LONGEST,
             max_open_messages: 8,
             max_fragment_size: 512,
@@ -52,7 +52,7 @@ impl Mode {
             },
             ws_protocols: vec![if self.has(Self::JSON) { SubProtocol::TrJson2 } else { SubProtocol::Rwf }],
             host: "127.0.0.1:14002".to_owned(),
-            ..Settings::default()
+            ..ConnectionSettings::default()
         })
     }
 

@@ -1,6 +1,6 @@
 //! A subscriber's end of ZMTP that sends any bytes.
 
-use tapeline_wire::zmtp::{Asked, Fault, Protocol};
+use tapeline_wire::zmtp::{Asked, Protocol, SubscriberFault};
 
 const GREETING: usize = 64;
 const READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB";
@@ -10,7 +10,7 @@ const READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB";
 struct Seen {
     asked: Vec<(bool, Vec<u8>)>,
     answers: Vec<u8>,
-    end: Result<usize, Fault>,
+    end: Result<usize, SubscriberFault>,
     is_open: bool,
 }
 

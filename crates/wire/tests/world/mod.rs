@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_measure::Nanos;
-use tapeline_wire::rssl::{ConnectionId, Event, Negotiated, Reactor, Sent, Settings};
+use tapeline_wire::rssl::{ConnectionId, ConnectionSettings, Event, Negotiated, Reactor, Sent};
 
 /// Far longer than loopback ever needs: a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -16,8 +16,8 @@ pub(crate) const NOW: Nanos = Nanos(1_000_000_000_000);
 pub(crate) const REQUEST: [u8; 19] = [0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0];
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-pub(crate) fn settings(change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
-    let mut settings = Settings::default();
+pub(crate) fn settings(change: impl FnOnce(&mut ConnectionSettings)) -> Arc<ConnectionSettings> {
+    let mut settings = ConnectionSettings::default();
     change(&mut settings);
     Arc::new(settings)
 }
@@ -48,7 +48,10 @@ impl World {
     }
 
     /// Returns a listener and a connected client: the client's end, then the server's.
-    pub(crate) fn pair(server: &Arc<Settings>, client: &Arc<Settings>) -> (Self, ConnectionId, ConnectionId) {
+    pub(crate) fn pair(
+        server: &Arc<ConnectionSettings>,
+        client: &Arc<ConnectionSettings>,
+    ) -> (Self, ConnectionId, ConnectionId) {
         let mut world = Self::new();
         let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), server).unwrap();
         let near = world.reactor.connect(address, client, world.now).unwrap();

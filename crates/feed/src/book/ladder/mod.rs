@@ -20,7 +20,7 @@ pub(super) use rungs::COUNT as RUNGS;
 
 /// The orders of one price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct BookLevel {
     /// The price.
     pub price: Price4,
     /// Total shares of the orders.
@@ -380,10 +380,10 @@ impl Ladder {
     }
 
     /// Returns the levels, best first.
-    pub(super) fn iter(&self, side: Side) -> Levels<'_> {
+    pub(super) fn iter(&self, side: Side) -> BookLevels<'_> {
         let rungs = self.rungs.as_deref();
         let left = self.apart.len() + rungs.map_or(0, Rungs::len);
-        Levels {
+        BookLevels {
             ladder: self,
             side,
             rung: rungs.and_then(|rungs| rungs.below(rungs::COUNT)),
@@ -400,7 +400,7 @@ impl Ladder {
 
 /// Levels, best first.
 #[derive(Debug)]
-pub(super) struct Levels<'a> {
+pub(super) struct BookLevels<'a> {
     ladder: &'a Ladder,
     side: Side,
     /// The next rung with a level.
@@ -410,12 +410,12 @@ pub(super) struct Levels<'a> {
     left: usize,
 }
 
-impl Iterator for Levels<'_> {
-    type Item = Level;
+impl Iterator for BookLevels<'_> {
+    type Item = BookLevel;
 
-    fn next(&mut self) -> Option<Level> {
+    fn next(&mut self) -> Option<BookLevel> {
         let Self { ladder, side, .. } = *self;
-        let level = |best_rank: Rank, amount| Level {
+        let level = |best_rank: Rank, amount| BookLevel {
             price: Price4(rank(best_rank, side)),
             shares: shares(amount),
             orders: orders(amount),
@@ -444,7 +444,7 @@ impl Iterator for Levels<'_> {
     }
 }
 
-impl ExactSizeIterator for Levels<'_> {}
+impl ExactSizeIterator for BookLevels<'_> {}
 
 #[cfg(test)]
 mod tests {

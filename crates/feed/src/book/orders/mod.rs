@@ -10,8 +10,8 @@
 mod pages;
 mod table;
 
+pub(super) use pages::OrderPlace;
 use pages::Pages;
-pub(super) use pages::Place;
 use table::Table;
 
 use crate::itch::Side;
@@ -19,7 +19,7 @@ use crate::itch::Side;
 /// The stored data of an order: 16 bytes, four to a cache line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct Order {
+pub(super) struct StoredOrder {
     pub(super) price: u32,
     /// 0 if there is no order.
     pub(super) shares: u32,
@@ -30,9 +30,9 @@ pub(super) struct Order {
     pub(super) mark: u8,
 }
 
-const _: () = assert!(size_of::<Order>() == 16);
+const _: () = assert!(size_of::<StoredOrder>() == 16);
 
-impl Order {
+impl StoredOrder {
     /// No order.
     pub(super) const NONE: Self = Self { price: 0, shares: 0, node: u32::MAX, locate: 0, mark: 0 };
 
@@ -44,7 +44,7 @@ impl Order {
 
 /// The orders, bounded in number.
 #[derive(Debug)]
-pub(super) struct Orders {
+pub(super) struct StoredOrders {
     pages: Pages,
     table: Table,
     len: usize,
@@ -66,7 +66,7 @@ pub(super) enum Added {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     /// The order before the change.
-    pub(super) order: Order,
+    pub(super) order: StoredOrder,
     /// Shares taken: the requested number, or all shares of the order.
     pub(super) shares: u32,
     /// `true` if no shares are left.
@@ -75,7 +75,7 @@ pub(super) struct Taken {
     pub(super) excess: bool,
 }
 
-impl Orders {
+impl StoredOrders {
     pub(super) fn new(limit: usize, reserve: usize) -> Self {
         Self { pages: Pages::new(limit), table: Table::new(reserve.min(limit)), len: 0, limit }
     }
@@ -101,10 +101,10 @@ impl Orders {
         self.pages.bytes() + self.table.bytes()
     }
 
-    /// Returns the place of a reference on a page, with or without an order. A caller that adds or removes an order there must call [`Place::came`]
-    /// or [`Place::went`], and [`changed`](Self::changed).
+    /// Returns the place of a reference on a page, with or without an order. A caller that adds or removes an order there must call [`OrderPlace::came`]
+    /// or [`OrderPlace::went`], and [`changed`](Self::changed).
     #[inline(always)]
-    pub(super) fn place(&mut self, reference: u64) -> Option<Place<'_>> {
+    pub(super) fn place(&mut self, reference: u64) -> Option<OrderPlace<'_>> {
         self.pages.place(reference)
     }
 
@@ -122,16 +122,16 @@ impl Orders {
 
     /// Prefetches the place of an order, and returns it if it is on a page; it may be empty or have another reference.
     #[inline(always)]
-    pub(super) fn near(&self, reference: u64) -> &Order {
+    pub(super) fn near(&self, reference: u64) -> &StoredOrder {
         self.pages.near(reference).unwrap_or_else(|| {
             self.table.prefetch(reference);
-            &Order::NONE
+            &StoredOrder::NONE
         })
     }
 
     /// Returns the order of a reference.
     #[inline]
-    pub(super) fn order(&self, reference: u64) -> Option<Order> {
+    pub(super) fn order(&self, reference: u64) -> Option<StoredOrder> {
         match self.pages.order(reference) {
             Ok(found) => Some(found),
             Err(elsewhere) => elsewhere.then(|| self.table.order(reference)).flatten(),
@@ -139,7 +139,7 @@ impl Orders {
     }
 
     /// Adds an order. Allocates if a page or a larger table is needed.
-    pub(super) fn add(&mut self, reference: u64, mut order: Order) -> Added {
+    pub(super) fn add(&mut self, reference: u64, mut order: StoredOrder) -> Added {
         if self.order(reference).is_some() {
             return Added::Duplicate;
         }
@@ -168,7 +168,7 @@ impl Orders {
 
     /// Takes shares from an order, at most all of them; removes the order if none are left.
     pub(super) fn take(&mut self, reference: u64, shares: u32) -> Option<Taken> {
-        let taken = |order: Order| Taken {
+        let taken = |order: StoredOrder| Taken {
             order,
             shares: shares.min(order.shares),
             gone: shares >= order.shares,
@@ -204,7 +204,7 @@ impl Orders {
     }
 
     /// Removes an order.
-    pub(super) fn remove(&mut self, reference: u64) -> Option<Order> {
+    pub(super) fn remove(&mut self, reference: u64) -> Option<StoredOrder> {
         self.take(reference, u32::MAX).map(|taken| taken.order)
     }
 }
@@ -217,8 +217,8 @@ mod tests {
 
     use super::*;
 
-    fn order(shares: u32, side: u8) -> Order {
-        Order { price: 7, shares, node: 0, locate: 3, mark: side }
+    fn order(shares: u32, side: u8) -> StoredOrder {
+        StoredOrder { price: 7, shares, node: 0, locate: 3, mark: side }
     }
 
     /// Ascending references, some left out, some late, some arbitrary.
@@ -246,7 +246,7 @@ mod tests {
 
         #[test]
         fn what_was_added_is_found_until_it_is_gone(references in references(), seed in any::<u64>()) {
-            let mut orders = Orders::new(900, 0);
+            let mut orders = StoredOrders::new(900, 0);
             let mut model: HashMap<u64, u32> = HashMap::new();
             let mut random = seed | 1;
             for reference in references {
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn dense_references_live_on_pages_and_few_survivors_in_the_table() {
-        let mut orders = Orders::new(10_000, 0);
+        let mut orders = StoredOrders::new(10_000, 0);
         // Every hundredth order stays.
         for k in 0..1_000_000_u64 {
             assert_eq!(orders.add(k * 4, order(1, 0)), Added::New);
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn two_references_of_one_place_are_told_apart() {
-        let mut orders = Orders::new(10_000, 0);
+        let mut orders = StoredOrders::new(10_000, 0);
         // In steps of four until that is detected, then in steps of one.
         for k in 0..3_000_u64 {
             assert_eq!(orders.add(k * 4, order(1, 0)), Added::New);
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn references_without_order_stay_in_the_table() {
-        let mut orders = Orders::new(100_000, 0);
+        let mut orders = StoredOrders::new(100_000, 0);
         for k in 0..50_000_u64 {
             assert_eq!(orders.add(k.wrapping_mul(0x9E37_79B9_7F4A_7C15), order(1, 1)), Added::New);
         }

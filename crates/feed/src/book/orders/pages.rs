@@ -1,6 +1,6 @@
 //! Contiguous orders, in pages by reference.
 
-use super::Order;
+use super::StoredOrder;
 use super::table::Table;
 use crate::memory::{Piece, Pieces};
 use crate::processor::prefetch;
@@ -52,7 +52,7 @@ pub(super) struct Pages {
 
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-struct Page([Order; PAGE]);
+struct Page([StoredOrder; PAGE]);
 
 /// 32 bytes, on one cache line.
 #[derive(Debug)]
@@ -75,15 +75,15 @@ struct Seen {
 }
 
 /// The place of an order on a page, occupied or not.
-pub(in super::super) struct Place<'a> {
-    pub(in super::super) order: &'a mut Order,
+pub(in super::super) struct OrderPlace<'a> {
+    pub(in super::super) order: &'a mut StoredOrder,
     /// The bits of the reference that the place does not determine.
     pub(in super::super) tag: u8,
     orders: &'a mut u32,
     mixed: &'a mut bool,
 }
 
-impl Place<'_> {
+impl OrderPlace<'_> {
     /// Returns `true` if the order in the place has the reference.
     #[inline(always)]
     pub(in super::super) const fn is_its(&self) -> bool {
@@ -178,7 +178,7 @@ impl Pages {
 
     /// Returns the place of a reference, if its page exists.
     #[inline(always)]
-    pub(super) fn place(&mut self, reference: u64) -> Option<Place<'_>> {
+    pub(super) fn place(&mut self, reference: u64) -> Option<OrderPlace<'_>> {
         let number = reference >> self.shift;
         let (at, tag) = (self.at(number), self.tag(reference));
         let entry = &mut self.entries[at];
@@ -186,12 +186,12 @@ impl Pages {
             return None;
         }
         let order = &mut entry.page.as_mut()?.0[(reference >> self.shared) as usize % PAGE];
-        Some(Place { order, tag, orders: &mut entry.orders, mixed: &mut entry.mixed })
+        Some(OrderPlace { order, tag, orders: &mut entry.orders, mixed: &mut entry.mixed })
     }
 
     /// Returns the order; otherwise `Err(true)` if it may be in the table.
     #[inline]
-    pub(super) fn order(&self, reference: u64) -> Result<Order, bool> {
+    pub(super) fn order(&self, reference: u64) -> Result<StoredOrder, bool> {
         let number = reference >> self.shift;
         let entry = &self.entries[self.at(number)];
         let Some(page) = entry.page.as_ref().filter(|_| entry.number == number) else { return Err(true) };
@@ -201,7 +201,7 @@ impl Pages {
 
     /// Prefetches and returns the place of a reference, if its page exists.
     #[inline(always)]
-    pub(super) fn near(&self, reference: u64) -> Option<&Order> {
+    pub(super) fn near(&self, reference: u64) -> Option<&StoredOrder> {
         let number = reference >> self.shift;
         let entry = &self.entries[self.at(number)];
         let page = entry.page.as_ref().filter(|_| entry.number == number)?;
@@ -266,7 +266,7 @@ impl Pages {
         let at = self.at(number);
         self.move_out(at, table);
         let highest_left = self.highest_left.filter(|_| table.len() > 0);
-        let page = self.blank.pop().unwrap_or_else(|| self.pieces.take(Page([Order::default(); PAGE])));
+        let page = self.blank.pop().unwrap_or_else(|| self.pieces.take(Page([StoredOrder::default(); PAGE])));
         self.entries[at] = Entry {
             number,
             page: Some(page),
@@ -289,9 +289,9 @@ impl Pages {
                 let reference = number << self.shift | (k as u64) << self.shared | tag;
                 let before = self.highest_left.filter(|_| table.len() > 0);
                 self.highest_left = Some(before.map_or(reference, |before| before.max(reference)));
-                table.insert(reference, Order { mark: order.mark & 1, ..*order });
+                table.insert(reference, StoredOrder { mark: order.mark & 1, ..*order });
             }
-            page.0.fill(Order::default());
+            page.0.fill(StoredOrder::default());
         }
         self.blank.push(page);
     }

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::RandomState;
 
-use super::Order;
+use super::StoredOrder;
 use crate::processor::prefetch;
 
 /// Maximum load before the table doubles: nine in twenty places. Fuller tables have long runs.
@@ -26,7 +26,7 @@ pub(super) struct Table {
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     reference: u64,
-    order: Order,
+    order: StoredOrder,
 }
 
 impl Table {
@@ -83,12 +83,12 @@ impl Table {
     }
 
     #[inline]
-    pub(super) fn order(&self, reference: u64) -> Option<Order> {
+    pub(super) fn order(&self, reference: u64) -> Option<StoredOrder> {
         self.find(reference).ok().map(|at| self.places[at].order)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, reference: u64) -> Option<&mut Order> {
+    pub(super) fn get_mut(&mut self, reference: u64) -> Option<&mut StoredOrder> {
         match self.find(reference) {
             Ok(at) => Some(&mut self.places[at].order),
             Err(_) => None,
@@ -97,7 +97,7 @@ impl Table {
 
     /// Inserts an order that is not in the table.
     #[inline]
-    pub(super) fn insert(&mut self, reference: u64, order: Order) {
+    pub(super) fn insert(&mut self, reference: u64, order: StoredOrder) {
         if (self.len + 1) * FULLEST.1 > self.places.len() * FULLEST.0 {
             self.grow();
         }

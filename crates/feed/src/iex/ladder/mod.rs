@@ -1,21 +1,21 @@
 //! The price levels of one side.
 //!
-//! Most updates are about prices near the best, one tick from another. Those levels are [`Rungs`]: found by their distance from the lowest, the
+//! Most updates are about prices near the best, one tick from another. Those levels are [`SizeRungs`]: found by their distance from the lowest, the
 //! best by a bitmap. A sorted list stores levels outside the rungs or between ticks, and all levels of a side with few of them. When the market has
 //! left the rungs, they are moved to the best price.
 
 mod rungs;
 
-use rungs::Rungs;
+use rungs::SizeRungs;
 
-use super::{Price, Quote};
+use super::{IexPrice, IexQuote};
 use crate::itch::Side;
 
 /// A price with the shares that are displayed at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct IexLevel {
     /// The price.
-    pub price: Price,
+    pub price: IexPrice,
     /// Shares, more than 0.
     pub size: u32,
 }
@@ -49,10 +49,10 @@ const NOTHING: Ranked = Ranked { rank: i64::MIN, size: 0 };
 
 /// All levels of a side: about 120 bytes, 1 KiB with rungs, and 16 bytes for each level outside them.
 #[derive(Clone, Debug)]
-pub(super) struct Ladder {
+pub(super) struct IexLadder {
     best: Ranked,
     mirror: i64,
-    rungs: Rungs,
+    rungs: SizeRungs,
     count: u32,
     /// Updates outside the rungs since the last check of their position.
     strays: u32,
@@ -60,21 +60,21 @@ pub(super) struct Ladder {
     apart: Vec<Ranked>,
 }
 
-impl Ladder {
+impl IexLadder {
     pub(super) const fn new(side: Side) -> Self {
         let mirror = match side {
             Side::Bid => 0,
             // Inverting all bits reverses the order of signed numbers.
             Side::Ask => -1,
         };
-        Self { best: NOTHING, mirror, rungs: Rungs::NONE, count: 0, strays: 0, apart: Vec::new() }
+        Self { best: NOTHING, mirror, rungs: SizeRungs::NONE, count: 0, strays: 0, apart: Vec::new() }
     }
 
     /// Returns the best level; zero shares for an empty side.
     #[inline(always)]
-    pub(super) const fn best(&self) -> Quote {
+    pub(super) const fn best(&self) -> IexQuote {
         let Ranked { rank, size } = self.best;
-        if size == 0 { Quote::NONE } else { Quote { price: Price(rank ^ self.mirror), size } }
+        if size == 0 { IexQuote::NONE } else { IexQuote { price: IexPrice(rank ^ self.mirror), size } }
     }
 
     /// Returns the number of levels.
@@ -83,14 +83,14 @@ impl Ladder {
     }
 
     /// Returns the levels, best first.
-    pub(super) fn iter(&self) -> Levels<'_> {
+    pub(super) fn iter(&self) -> IexLevels<'_> {
         let rung = self.rungs.below(rungs::COUNT);
-        Levels { rungs: &self.rungs, rung, apart: &self.apart, mirror: self.mirror, left: self.len() }
+        IexLevels { rungs: &self.rungs, rung, apart: &self.apart, mirror: self.mirror, left: self.len() }
     }
 
     /// Sets the shares at a price. Beyond `most` levels the worst one is deleted, so the best level stays right.
     #[inline(always)]
-    pub(super) fn set(&mut self, price: Price, size: u32, most: usize) -> Set {
+    pub(super) fn set(&mut self, price: IexPrice, size: u32, most: usize) -> Set {
         let rank = price.0 ^ self.mirror;
         let Some(rung) = self.rungs.rung(rank) else { return self.set_apart(rank, size, most) };
         let Some(before) = self.rungs.set(rung, size) else { return Set::NotThere };
@@ -175,7 +175,7 @@ impl Ladder {
     #[cold]
     fn lay_out(&mut self) {
         let Ranked { rank: best, size } = self.best;
-        let Some(rungs) = Rungs::around(best, best ^ self.mirror).filter(|_| size != 0) else { return };
+        let Some(rungs) = SizeRungs::around(best, best ^ self.mirror).filter(|_| size != 0) else { return };
         let before = std::mem::replace(&mut self.rungs, rungs);
         let mut next = before.below(rungs::COUNT);
         while let Some(rung) = next {
@@ -193,8 +193,8 @@ impl Ladder {
 
 /// The levels of a side, best first.
 #[derive(Clone, Debug)]
-pub(super) struct Levels<'a> {
-    rungs: &'a Rungs,
+pub(super) struct IexLevels<'a> {
+    rungs: &'a SizeRungs,
     /// The next rung with a level.
     rung: Option<usize>,
     /// The remaining levels outside the rungs, the next one last.
@@ -203,10 +203,10 @@ pub(super) struct Levels<'a> {
     left: usize,
 }
 
-impl Iterator for Levels<'_> {
-    type Item = Level;
+impl Iterator for IexLevels<'_> {
+    type Item = IexLevel;
 
-    fn next(&mut self) -> Option<Level> {
+    fn next(&mut self) -> Option<IexLevel> {
         let on_rung = self.rung.and_then(|rung| self.rungs.level(rung));
         let (rank, size) = match (on_rung, self.apart.split_last()) {
             (Some((rank, size)), apart) if apart.is_none_or(|(level, _)| level.rank < rank) => {
@@ -220,7 +220,7 @@ impl Iterator for Levels<'_> {
             (_, None) => return None,
         };
         self.left = self.left.saturating_sub(1);
-        Some(Level { price: Price(rank ^ self.mirror), size })
+        Some(IexLevel { price: IexPrice(rank ^ self.mirror), size })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -228,39 +228,39 @@ impl Iterator for Levels<'_> {
     }
 }
 
-impl ExactSizeIterator for Levels<'_> {}
+impl ExactSizeIterator for IexLevels<'_> {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn prices(ladder: &Ladder) -> Vec<i64> {
+    fn prices(ladder: &IexLadder) -> Vec<i64> {
         ladder.iter().map(|level| level.price.0).collect()
     }
 
     #[test]
     fn the_best_is_the_highest_bid_and_the_lowest_ask() {
         for (side, sorted) in [(Side::Bid, [30, 20, 10, -5]), (Side::Ask, [-5, 10, 20, 30])] {
-            let mut ladder = Ladder::new(side);
-            assert_eq!(ladder.best(), Quote::NONE);
+            let mut ladder = IexLadder::new(side);
+            assert_eq!(ladder.best(), IexQuote::NONE);
             for price in [20, -5, 10, 30] {
-                assert_eq!(ladder.set(Price(price), 7, 9), Set::Done);
+                assert_eq!(ladder.set(IexPrice(price), 7, 9), Set::Done);
             }
             assert_eq!(prices(&ladder), sorted);
-            assert_eq!(ladder.best(), Quote { price: Price(sorted[0]), size: 7 });
+            assert_eq!(ladder.best(), IexQuote { price: IexPrice(sorted[0]), size: 7 });
         }
     }
 
     #[test]
     fn levels_on_rungs_and_apart_are_one_ladder() {
         for side in [Side::Bid, Side::Ask] {
-            let mut ladder = Ladder::new(side);
+            let mut ladder = IexLadder::new(side);
             let price = |i: i64| match i % 4 {
                 // Between ticks, far away, and at the ends of the range.
-                0 => Price(500_050 + i * 100),
-                1 if i < 3 => Price(i64::MIN + i),
-                1 => Price(500_000 + i * 100_000),
-                _ => Price(500_000 + i * 100),
+                0 => IexPrice(500_050 + i * 100),
+                1 if i < 3 => IexPrice(i64::MIN + i),
+                1 => IexPrice(500_000 + i * 100_000),
+                _ => IexPrice(500_000 + i * 100),
             };
             for size in [1, 2] {
                 for i in 0..100 {
@@ -276,16 +276,16 @@ mod tests {
                 assert_eq!(ladder.set(price(i * 7 % 101), 0, 200), Set::NotThere);
                 assert_eq!(ladder.best().price.0, prices(&ladder).first().copied().unwrap_or(0));
             }
-            assert_eq!((ladder.len(), ladder.best()), (0, Quote::NONE));
+            assert_eq!((ladder.len(), ladder.best()), (0, IexQuote::NONE));
         }
     }
 
     #[test]
     fn rungs_follow_the_market() {
-        let mut ladder = Ladder::new(Side::Bid);
+        let mut ladder = IexLadder::new(Side::Bid);
         for step in 0..2_000 {
-            ladder.set(Price(500_000 + step * 100), 5, 100);
-            ladder.set(Price(500_000 + (step - 20) * 100), 0, 100);
+            ladder.set(IexPrice(500_000 + step * 100), 5, 100);
+            ladder.set(IexPrice(500_000 + (step - 20) * 100), 0, 100);
         }
         assert_eq!(ladder.len(), 20);
         assert!(ladder.apart.len() <= STRAYS as usize, "{}", ladder.apart.len());
@@ -294,16 +294,16 @@ mod tests {
 
     #[test]
     fn a_full_side_keeps_its_best() {
-        let mut ladder = Ladder::new(Side::Bid);
+        let mut ladder = IexLadder::new(Side::Bid);
         for price in [10, 20, 30] {
-            assert_eq!(ladder.set(Price(price), 1, 3), Set::Done);
+            assert_eq!(ladder.set(IexPrice(price), 1, 3), Set::Done);
         }
-        assert_eq!(ladder.set(Price(5), 1, 3), Set::Full);
+        assert_eq!(ladder.set(IexPrice(5), 1, 3), Set::Full);
         assert_eq!(prices(&ladder), [30, 20, 10]);
-        assert_eq!(ladder.set(Price(25), 1, 3), Set::Full);
+        assert_eq!(ladder.set(IexPrice(25), 1, 3), Set::Full);
         assert_eq!(prices(&ladder), [30, 25, 20]);
-        assert_eq!(ladder.set(Price(40), 1, 3), Set::Full);
+        assert_eq!(ladder.set(IexPrice(40), 1, 3), Set::Full);
         assert_eq!(prices(&ladder), [40, 30, 25]);
-        assert_eq!(ladder.set(Price(1), 1, 0), Set::Full);
+        assert_eq!(ladder.set(IexPrice(1), 1, 0), Set::Full);
     }
 }

@@ -18,7 +18,7 @@ const ABSURD: u64 = 1 << 60;
 
 /// Sizes by their distance from the lowest rank, and a bitmap of those that are not 0.
 #[derive(Clone, Debug)]
-pub(super) struct Rungs {
+pub(super) struct SizeRungs {
     /// Rank of the lowest rung.
     lowest: i64,
     /// Distance from the lowest rung to one after the highest; 0 without rungs.
@@ -29,7 +29,7 @@ pub(super) struct Rungs {
     sizes: Option<Box<[u32; COUNT]>>,
 }
 
-impl Rungs {
+impl SizeRungs {
     pub(super) const NONE: Self = Self { lowest: 0, span: 0, per_tick: 0, words: [0; WORDS], sizes: None };
 
     pub(super) const fn is_none(&self) -> bool {
@@ -137,8 +137,8 @@ mod tests {
             (!9_999, 9_999, 1),
             (-50, -50, 1),
         ] {
-            assert_eq!(Rungs::NONE.rung(rank), None);
-            let rungs = Rungs::around(rank, price).unwrap();
+            assert_eq!(SizeRungs::NONE.rung(rank), None);
+            let rungs = SizeRungs::around(rank, price).unwrap();
             assert!(rungs.spans(rank) && rungs.suit(rank));
             let lowest = rungs.lowest;
             for at in 0..COUNT as i64 {
@@ -152,6 +152,9 @@ mod tests {
             let price = if rank == price { lowest } else { !lowest };
             assert_eq!(price.rem_euclid(tick), 0);
         }
-        assert!(Rungs::around(i64::MAX, i64::MAX).is_none() && Rungs::around(i64::MAX, i64::MIN).is_none());
+        assert!(
+            SizeRungs::around(i64::MAX, i64::MAX).is_none()
+                && SizeRungs::around(i64::MAX, i64::MIN).is_none()
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Writing segments.
 
-use super::{HEADER_BYTES, Session, VERSION};
+use super::{HEADER_BYTES, IexSession, VERSION};
 
 /// The default maximum size of a segment in bytes: with the headers of IPv4 and UDP it fits in an Ethernet frame of 1,500 bytes, with room for
 /// tunnels.
@@ -9,7 +9,7 @@ pub const DEFAULT_SEGMENT_BYTES: usize = 1_400;
 /// The reason why a segment did not take a message, or a buffer a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum SegmentRefused {
     /// The segment has no capacity for the message now: send it and begin the next one.
     #[error("the segment is full")]
     Full,
@@ -25,7 +25,7 @@ pub enum Refused {
 #[derive(Debug)]
 pub struct SegmentBuilder<'b> {
     buffer: &'b mut [u8],
-    session: Session,
+    session: IexSession,
     first: u64,
     offset: u64,
     count: u16,
@@ -37,12 +37,17 @@ impl<'b> SegmentBuilder<'b> {
     /// [`DEFAULT_SEGMENT_BYTES`] or the length of the buffer, whichever is less.
     ///
     /// # Errors
-    /// [`Refused::ShortBuffer`].
-    pub fn new(buffer: &'b mut [u8], session: Session, first: u64, offset: u64) -> Result<Self, Refused> {
+    /// [`SegmentRefused::ShortBuffer`].
+    pub fn new(
+        buffer: &'b mut [u8],
+        session: IexSession,
+        first: u64,
+        offset: u64,
+    ) -> Result<Self, SegmentRefused> {
         // A payload's length has 16 bits.
         let limit = DEFAULT_SEGMENT_BYTES.min(buffer.len());
         if limit < HEADER_BYTES {
-            return Err(Refused::ShortBuffer);
+            return Err(SegmentRefused::ShortBuffer);
         }
         Ok(Self { buffer: &mut buffer[..limit], session, first, offset, count: 0, used: HEADER_BYTES })
     }
@@ -50,14 +55,16 @@ impl<'b> SegmentBuilder<'b> {
     /// Adds a message.
     ///
     /// # Errors
-    /// [`Refused`]; the segment stays as it was.
+    /// [`SegmentRefused`]; the segment stays as it was.
     #[inline]
-    pub fn push(&mut self, message: &[u8]) -> Result<(), Refused> {
+    pub fn push(&mut self, message: &[u8]) -> Result<(), SegmentRefused> {
         let block = 2 + message.len();
         if HEADER_BYTES + block > self.buffer.len() {
-            return Err(Refused::TooLong);
+            return Err(SegmentRefused::TooLong);
         }
-        let Some(room) = self.buffer.get_mut(self.used..self.used + block) else { return Err(Refused::Full) };
+        let Some(room) = self.buffer.get_mut(self.used..self.used + block) else {
+            return Err(SegmentRefused::Full);
+        };
         let (prefix, data) = room.split_at_mut(2);
         // Lossless: the segment is shorter than 2¹⁶ bytes.
         prefix.copy_from_slice(&(message.len() as u16).to_le_bytes());
@@ -85,12 +92,12 @@ impl<'b> SegmentBuilder<'b> {
 
 /// Returns a heartbeat; `next` is the sequence of the next message, `offset` its position in the stream.
 #[must_use]
-pub fn heartbeat(session: Session, next: u64, offset: u64, sent_ns: u64) -> [u8; HEADER_BYTES] {
+pub fn heartbeat(session: IexSession, next: u64, offset: u64, sent_ns: u64) -> [u8; HEADER_BYTES] {
     header(session, 0, 0, offset, next, sent_ns)
 }
 
 fn header(
-    session: Session,
+    session: IexSession,
     payload: u16,
     count: u16,
     offset: u64,

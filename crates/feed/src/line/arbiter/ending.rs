@@ -6,7 +6,7 @@
 use tapeline_nanos::Nanos;
 
 use super::Arbiter;
-use crate::framing::{Kind, Packet};
+use crate::framing::{DatagramKind, Packet};
 use crate::line::{Line, Sink};
 
 /// The progress of a session towards its end.
@@ -80,17 +80,20 @@ impl Arbiter {
         (lane.heard, lane.statistics.last) = (true, Some(received));
         lane.statistics.after_end += to - from;
         match packet.kind {
-            Kind::Data { first, mut messages } => {
+            DatagramKind::Data { first, mut messages } => {
                 // Lossless: less than the packet's count of 16 bits.
                 messages.pass((from - first) as u16);
-                lane.doubt.keep(&Packet { kind: Kind::Data { first: from, messages }, ..*packet }, received);
+                lane.doubt.keep(
+                    &Packet { kind: DatagramKind::Data { first: from, messages }, ..*packet },
+                    received,
+                );
                 first < from
             }
-            Kind::Heartbeat { .. } => {
+            DatagramKind::Heartbeat { .. } => {
                 lane.doubt.keep(packet, received);
                 false
             }
-            Kind::EndOfSession { next } => {
+            DatagramKind::EndOfSession { next } => {
                 lane.doubt.keep(packet, received);
                 let before = self.next;
                 self.announce(line, next, received, sink);

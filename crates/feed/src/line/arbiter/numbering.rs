@@ -9,7 +9,7 @@ use tapeline_nanos::Nanos;
 use super::ending::End;
 use super::rollover::as_i64;
 use super::{Arbiter, Lane};
-use crate::framing::{Kind, Packet, Session};
+use crate::framing::{DatagramKind, Packet, Session};
 use crate::line::arrivals::{Arrivals, Likeness};
 use crate::line::quarantine::Keep;
 use crate::line::{Line, Restart, Sink};
@@ -80,7 +80,7 @@ impl Arbiter {
                 self.before_end = to;
                 true
             }
-            (.., None) if matches!(packet.kind, Kind::EndOfSession { .. }) => false,
+            (.., None) if matches!(packet.kind, DatagramKind::EndOfSession { .. }) => false,
             // Far ahead, and not comparable: three packets in a row have to agree.
             _ => {
                 let again = std::mem::replace(&mut lane.told.0, to) == from;

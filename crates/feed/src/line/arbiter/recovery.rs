@@ -10,7 +10,7 @@ pub(super) use given_up::GivenUp;
 
 use super::Arbiter;
 use super::ending::End;
-use crate::framing::{Kind, Packet};
+use crate::framing::{DatagramKind, Packet};
 use crate::line::arrivals::{Arrivals, Likeness};
 use crate::line::seen::SPAN;
 use crate::line::{Line, Sink};
@@ -104,7 +104,7 @@ impl Arbiter {
 
     /// Handles a recovered packet. It fills holes; it does not affect which messages exist or which lines are alive.
     pub(super) fn recovered(&mut self, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) {
-        let Kind::Data { first, messages } = packet.kind else { return };
+        let DatagramKind::Data { first, messages } = packet.kind else { return };
         if self.may_be_of_before(packet) {
             self.lines[Line::RECOVERY.number()].statistics.stale_session += 1;
             return;

@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 
 use tapeline_feed::moldudp64::recover::Ask;
 use tapeline_feed::moldudp64::{self, PacketBuilder};
-use tapeline_feed::soupbintcp::{ClientEvent, Login, Password, Reject, Session, Username};
+use tapeline_feed::soupbintcp::{ClientEvent, Login, Password, Reject, SoupSession, Username};
 use tapeline_measure::Nanos;
 
 use crate::soup::{Broken, Link};
@@ -40,7 +40,7 @@ pub(super) enum Failed {
     #[error(transparent)]
     Broken(#[from] Broken),
     #[error("the login to session \"{session}\" was refused: {reject}")]
-    Refused { session: moldudp64::Session, reject: Reject },
+    Refused { session: moldudp64::MoldSession, reject: Reject },
     #[error("the server has no message before {first}; {wanted} was asked for")]
     NotHere { first: u64, wanted: u64 },
 }
@@ -65,7 +65,7 @@ impl Soup {
         let login = Login {
             username: self.username,
             password: self.password,
-            session: Session(ask.request.session.0),
+            session: SoupSession(ask.request.session.0),
             sequence: ask.request.sequence,
         };
         let link = Link::connect(server, login, now)?;

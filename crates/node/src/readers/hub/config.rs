@@ -18,7 +18,7 @@ pub struct HubConfig {
     /// Address of the listener; port 0 selects a free port.
     pub address: SocketAddr,
     /// Settings of every connection.
-    pub transport: Arc<rssl::Settings>,
+    pub transport: Arc<rssl::ConnectionSettings>,
     /// Maximum number of connections; more are refused.
     pub max_connections: usize,
     /// Maximum number of connections from one address.
@@ -75,20 +75,20 @@ impl HubConfig {
 
     /// Returns the settings of a client's connection, without encryption.
     #[must_use]
-    pub fn transport() -> rssl::Settings {
-        rssl::Settings {
+    pub fn transport() -> rssl::ConnectionSettings {
+        rssl::ConnectionSettings {
             guaranteed_output_buffers: OUTPUT_BUFFERS,
             max_received_bytes: Some(LONGEST_RECEIVED),
             pause_when_full: true,
             high_water_mark: HIGH_WATER_MARK,
             connection_ping_timeout: PING_TIMEOUT_S,
-            ..rssl::Settings::default()
+            ..rssl::ConnectionSettings::default()
         }
     }
 
     /// Allows pages from these origins to connect.
     pub(crate) fn let_in(&mut self, origins: impl IntoIterator<Item = String>) {
-        let mut transport = rssl::Settings::clone(&self.transport);
+        let mut transport = rssl::ConnectionSettings::clone(&self.transport);
         transport.ws_origins.extend(origins);
         self.transport = Arc::new(transport);
     }

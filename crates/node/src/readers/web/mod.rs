@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tapeline_measure::{Clock, Nanos};
-use tapeline_wire::http::{Request, Response, Server, Settings};
+use tapeline_wire::http::{HttpRequest, HttpSettings, Response, Server};
 
 use crate::Error;
 use crate::hub::HubConfig;
@@ -51,7 +51,7 @@ pub(crate) fn open(hub: &mut HubConfig, latest: &Arc<LatestSnapshot>) -> crate::
 fn start(config: &WebConfig, latest: &Arc<LatestSnapshot>) -> crate::Result<Server> {
     let latest = Arc::clone(latest);
     let clock = Clock::calibrate();
-    let settings = Settings { names: config.names.clone(), ..Settings::default() };
+    let settings = HttpSettings { names: config.names.clone(), ..HttpSettings::default() };
     Server::start(config.address, settings, move |request| answer(request, &latest.read(), clock.now()))
         .map_err(|error| {
             let what = format!("cannot serve the live page at {}", config.address);
@@ -59,7 +59,7 @@ fn start(config: &WebConfig, latest: &Arc<LatestSnapshot>) -> crate::Result<Serv
         })
 }
 
-fn answer(request: &Request<'_>, snapshot: &Snapshot, now: Nanos) -> Response {
+fn answer(request: &HttpRequest<'_>, snapshot: &Snapshot, now: Nanos) -> Response {
     let text = |status, content_type, body: String| Response {
         status,
         content_type,
@@ -108,7 +108,7 @@ mod tests {
     use crate::stat::snapshot::{Hub, LAYOUT};
 
     fn ask(path: &str, snapshot: &Snapshot) -> Response {
-        answer(&Request { path, host: "127.0.0.1" }, snapshot, Nanos(0))
+        answer(&HttpRequest { path, host: "127.0.0.1" }, snapshot, Nanos(0))
     }
 
     #[test]

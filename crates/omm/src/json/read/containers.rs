@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::fault::{Problem, quote};
+use super::super::fault::{JsonProblem, quote};
 use super::super::names::{self, Names};
 use super::super::scan::{Raw, Token};
 use super::Reading;
@@ -66,7 +66,7 @@ impl Reading<'_> {
         for (name, value) in raw.members() {
             let Some(field) = self.field(&name) else {
                 if self.converter.settings.catch_unknown_fields {
-                    return Err(self.stop(Problem::Field(quote(&name)), value));
+                    return Err(self.stop(JsonProblem::Field(quote(&name)), value));
                 }
                 continue;
             };
@@ -110,7 +110,7 @@ impl Reading<'_> {
                 Token::Primitive => list.uint(name.as_bytes(), self.integer(&name, value)?)?,
                 Token::Object => self.typed(&name, value, list, depth)?,
                 Token::Array | Token::Null => {
-                    return Err(self.stop(Problem::kind(&name, "OBJECT", value), value));
+                    return Err(self.stop(JsonProblem::kind(&name, "OBJECT", value), value));
                 }
             }
         }
@@ -152,7 +152,7 @@ impl Reading<'_> {
     fn object_or_null(&mut self, key: &str, raw: Raw<'_>) -> Result<(), Refused> {
         match raw.token() {
             Token::Object | Token::Null => Ok(()),
-            _ => Err(self.stop(Problem::kind(key, "OBJECT", raw), raw)),
+            _ => Err(self.stop(JsonProblem::kind(key, "OBJECT", raw), raw)),
         }
     }
 
@@ -161,7 +161,7 @@ impl Reading<'_> {
         let key_type = members.key_type.ok_or_else(|| self.missing("KeyType", raw))?;
         let data_type = DataType(self.code("KeyType", key_type, names::TYPES)?);
         if data_type == DataType::ARRAY || data_type.is_container() {
-            return Err(self.stop(Problem::value("KeyType", key_type), key_type));
+            return Err(self.stop(JsonProblem::value("KeyType", key_type), key_type));
         }
         let all = self.entries(&members)?;
         let mut head = MapHead::new(data_type, all.container);
@@ -273,7 +273,7 @@ impl Reading<'_> {
         if let Some(raw) = members.entries
             && raw.token() != Token::Array
         {
-            return Err(self.stop(Problem::kind("Entries", "ARRAY", raw), raw));
+            return Err(self.stop(JsonProblem::kind("Entries", "ARRAY", raw), raw));
         }
         let mut container =
             all.summary.map(|(data_type, _)| data_type).filter(|found| *found != DataType::NO_DATA);
@@ -303,7 +303,7 @@ impl Reading<'_> {
             None | Some((DataType::NO_DATA, _)) => Ok(0),
             Some((data_type, _)) => {
                 let found = names::word(names::CONTAINERS, data_type.0).unwrap_or_default();
-                Err(self.stop(Problem::Key(found.to_owned()), entry))
+                Err(self.stop(JsonProblem::Key(found.to_owned()), entry))
             }
         }
     }
@@ -312,7 +312,7 @@ impl Reading<'_> {
     fn action(&mut self, raw: Raw<'_>, names: Names) -> Result<u8, Refused> {
         let action = self.code("Action", raw, names)?;
         if action > 0x0F {
-            return Err(self.stop(Problem::value("Action", raw), raw));
+            return Err(self.stop(JsonProblem::value("Action", raw), raw));
         }
         Ok(action)
     }
@@ -321,7 +321,7 @@ impl Reading<'_> {
         let Some(raw) = raw else { return Ok(None) };
         let value = self.integer(key, raw)?;
         if value > MOST_U30 {
-            return Err(self.stop(Problem::value(key, raw), raw));
+            return Err(self.stop(JsonProblem::value(key, raw), raw));
         }
         Ok(Some(value))
     }

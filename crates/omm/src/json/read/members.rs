@@ -1,6 +1,6 @@
 //! Members of each kind of object, gathered in one pass in any order.
 
-use super::super::fault::Problem;
+use super::super::fault::JsonProblem;
 use super::super::names;
 use super::super::scan::{Raw, Token};
 use super::Reading;
@@ -22,7 +22,7 @@ macro_rules! members {
             /// one counts. `null` counts as absent, except for a container, where it is an empty one.
             pub(super) fn of(reading: &mut Reading<'_>, key: &str, raw: Raw<'t>) -> Result<Self, Refused> {
                 if raw.token() != Token::Object {
-                    return Err(reading.stop(Problem::kind(key, "OBJECT", raw), raw));
+                    return Err(reading.stop(JsonProblem::kind(key, "OBJECT", raw), raw));
                 }
                 let mut found = Self::default();
                 for (key, value) in raw.members() {
@@ -30,7 +30,7 @@ macro_rules! members {
                         $($key => found.$field = Some(value).filter(|value| !value.is_null()),)*
                         other => match names::number(names::CONTAINERS, other) {
                             Some(_) if found.payload.is_some() => {
-                                return Err(reading.stop(Problem::Key(other.to_owned()), value));
+                                return Err(reading.stop(JsonProblem::Key(other.to_owned()), value));
                             }
                             Some(data_type) => found.payload = Some((DataType(data_type), value)),
                             None => reading.unknown(other, value)?,

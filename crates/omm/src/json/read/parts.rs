@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
-use super::super::fault::Problem;
+use super::super::fault::JsonProblem;
 use super::super::names;
 use super::super::scan::{Raw, Token};
 use super::super::write::AUTHN_TOKEN;
@@ -53,12 +53,12 @@ impl OwnedKey<'_> {
 }
 
 /// State that owns its text if the text had to be created.
-pub(super) struct OwnedState<'t> {
+pub(super) struct ReadState<'t> {
     state: State<'static>,
     text: Cow<'t, str>,
 }
 
-impl OwnedState<'_> {
+impl ReadState<'_> {
     pub(super) fn view(&self) -> State<'_> {
         // Some servers end texts with zero characters.
         State { text: self.text.trim_end_matches('\0').as_bytes(), ..self.state }
@@ -69,7 +69,7 @@ impl OwnedState<'_> {
     }
 }
 
-impl Default for OwnedState<'_> {
+impl Default for ReadState<'_> {
     fn default() -> Self {
         Self { state: State::OPEN_OK, text: Cow::Borrowed("") }
     }
@@ -94,7 +94,7 @@ impl Reading<'_> {
             Some(names) if names.token() == Token::Array => match self.part.filter(|_| depth == 0) {
                 Some(part) => match names.items().nth(part.place) {
                     Some(name) => key.name = Some(self.text("Name", name)?),
-                    None => return Err(self.stop(Problem::value("Name", names), names)),
+                    None => return Err(self.stop(JsonProblem::value("Name", names), names)),
                 },
                 None => key.names = Some(names),
             },
@@ -121,27 +121,27 @@ impl Reading<'_> {
 
     fn service(&mut self, raw: Raw<'_>) -> Result<u16, Refused> {
         let Some(name) = raw.string() else { return self.integer("Service", raw) };
-        self.converter.services.id(&name).ok_or_else(|| self.stop(Problem::value("Service", raw), raw))
+        self.converter.services.id(&name).ok_or_else(|| self.stop(JsonProblem::value("Service", raw), raw))
     }
 
     pub(super) fn optional_state<'t>(
         &mut self,
         raw: Option<Raw<'t>>,
-    ) -> Result<Option<OwnedState<'t>>, Refused> {
+    ) -> Result<Option<ReadState<'t>>, Refused> {
         raw.map(|raw| self.state("State", raw)).transpose()
     }
 
-    pub(super) fn state<'t>(&mut self, key: &str, raw: Raw<'t>) -> Result<OwnedState<'t>, Refused> {
+    pub(super) fn state<'t>(&mut self, key: &str, raw: Raw<'t>) -> Result<ReadState<'t>, Refused> {
         let members = StateMembers::of(self, key, raw)?;
         let stream = members.stream.ok_or_else(|| self.missing("Stream", raw))?;
         let data = members.data.ok_or_else(|| self.missing("Data", raw))?;
         let stream = self.code("Stream", stream, names::STREAM_STATES)?;
         if stream > 0x1F {
-            return Err(self.stop(Problem::value("Stream", raw), raw));
+            return Err(self.stop(JsonProblem::value("Stream", raw), raw));
         }
         let data = self.code("Data", data, names::DATA_STATES)?;
         if data > 0x07 {
-            return Err(self.stop(Problem::value("Data", raw), raw));
+            return Err(self.stop(JsonProblem::value("Data", raw), raw));
         }
         let state = State {
             stream: StreamState(stream),
@@ -150,7 +150,7 @@ impl Reading<'_> {
             text: b"",
         };
         let text = members.text.map_or(Ok(Cow::Borrowed("")), |text| self.text("Text", text))?;
-        Ok(OwnedState { state, text })
+        Ok(ReadState { state, text })
     }
 
     pub(super) fn optional_qos(&mut self, key: &str, raw: Option<Raw<'_>>) -> Result<Option<Qos>, Refused> {
@@ -163,11 +163,11 @@ impl Reading<'_> {
         let rate = members.rate.ok_or_else(|| self.missing("Rate", raw))?;
         let timeliness = self.code("Timeliness", timeliness, names::TIMELINESS)?;
         if timeliness > 0x07 {
-            return Err(self.stop(Problem::value("Timeliness", raw), raw));
+            return Err(self.stop(JsonProblem::value("Timeliness", raw), raw));
         }
         let rate = self.code("Rate", rate, names::RATES)?;
         if rate > 0x0F {
-            return Err(self.stop(Problem::value("Rate", raw), raw));
+            return Err(self.stop(JsonProblem::value("Rate", raw), raw));
         }
         Ok(Qos {
             timeliness: Timeliness(timeliness),
@@ -186,7 +186,7 @@ impl Reading<'_> {
         let address = match address.string() {
             Some(text) => match text.parse::<Ipv4Addr>() {
                 Ok(text) => text.to_bits(),
-                Err(_) => return Err(self.stop(Problem::value("Address", address), address)),
+                Err(_) => return Err(self.stop(JsonProblem::value("Address", address), address)),
             },
             None => self.integer("Address", address)?,
         };

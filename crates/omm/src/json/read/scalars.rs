@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use data_encoding::BASE64;
 
-use super::super::fault::Problem;
+use super::super::fault::JsonProblem;
 use super::super::names::{self, Names};
 use super::super::scan::{Raw, Token};
 use super::Reading;
@@ -16,10 +16,10 @@ impl Reading<'_> {
     /// Returns a whole number in the range of its type.
     pub(super) fn integer<T: TryFrom<i128>>(&mut self, key: &str, raw: Raw<'_>) -> Result<T, Refused> {
         if raw.token() != Token::Primitive || matches!(raw.text(), "true" | "false") {
-            return Err(self.stop(Problem::kind(key, "PRIMITIVE", raw), raw));
+            return Err(self.stop(JsonProblem::kind(key, "PRIMITIVE", raw), raw));
         }
         let value = raw.text().parse::<i128>().ok().and_then(|value| T::try_from(value).ok());
-        value.ok_or_else(|| self.stop(Problem::value(key, raw), raw))
+        value.ok_or_else(|| self.stop(JsonProblem::value(key, raw), raw))
     }
 
     pub(super) fn optional_integer<T: TryFrom<i128>>(
@@ -35,7 +35,7 @@ impl Reading<'_> {
         let Some(raw) = raw else { return Ok(None) };
         let part: u16 = self.integer("PartNumber", raw)?;
         if part > 0x7FFF {
-            return Err(self.stop(Problem::value("PartNumber", raw), raw));
+            return Err(self.stop(JsonProblem::value("PartNumber", raw), raw));
         }
         Ok(Some(part))
     }
@@ -50,20 +50,20 @@ impl Reading<'_> {
         match raw {
             None => Ok(assumed),
             Some(raw) if matches!(raw.token(), Token::Object | Token::Array) => {
-                Err(self.stop(Problem::kind(key, "PRIMITIVE", raw), raw))
+                Err(self.stop(JsonProblem::kind(key, "PRIMITIVE", raw), raw))
             }
             Some(raw) => Ok(matches!(raw.text(), "true" | "\"true\"" | "1")),
         }
     }
 
     pub(super) fn text<'t>(&mut self, key: &str, raw: Raw<'t>) -> Result<Cow<'t, str>, Refused> {
-        raw.string().ok_or_else(|| self.stop(Problem::kind(key, "STRING", raw), raw))
+        raw.string().ok_or_else(|| self.stop(JsonProblem::kind(key, "STRING", raw), raw))
     }
 
     /// Returns the number of a protocol word, or the number itself.
     pub(super) fn code(&mut self, key: &str, raw: Raw<'_>, names: Names) -> Result<u8, Refused> {
         let Some(word) = raw.string() else { return self.integer(key, raw) };
-        names::number(names, &word).ok_or_else(|| self.stop(Problem::value(key, raw), raw))
+        names::number(names, &word).ok_or_else(|| self.stop(JsonProblem::value(key, raw), raw))
     }
 
     pub(super) fn code_or(
@@ -78,7 +78,7 @@ impl Reading<'_> {
 
     pub(super) fn bytes(&mut self, key: &str, raw: Raw<'_>) -> Result<Vec<u8>, Refused> {
         let text = self.text(key, raw)?;
-        BASE64.decode(text.as_bytes()).map_err(|_| self.stop(Problem::value(key, raw), raw))
+        BASE64.decode(text.as_bytes()).map_err(|_| self.stop(JsonProblem::value(key, raw), raw))
     }
 
     pub(super) fn optional_bytes(
@@ -98,7 +98,7 @@ impl Reading<'_> {
         second: &'static str,
     ) -> Result<(A, B), Refused> {
         if raw.token() != Token::Object {
-            return Err(self.stop(Problem::kind(key, "OBJECT", raw), raw));
+            return Err(self.stop(JsonProblem::kind(key, "OBJECT", raw), raw));
         }
         let a = raw.member(first).ok_or_else(|| self.missing(first, raw))?;
         let b = raw.member(second).ok_or_else(|| self.missing(second, raw))?;

@@ -1,6 +1,6 @@
 //! Values of every type.
 
-use super::super::fault::Problem;
+use super::super::fault::JsonProblem;
 use super::super::names;
 use super::super::scan::{self, Raw, Token};
 use super::members::TypedMembers;
@@ -37,7 +37,7 @@ impl Reading<'_> {
                 let value = self.float(key, raw)?;
                 let narrow = value as f32;
                 if narrow.is_infinite() && value.is_finite() {
-                    return Err(self.stop(Problem::value(key, raw), raw));
+                    return Err(self.stop(JsonProblem::value(key, raw), raw));
                 }
                 Value::Float(narrow)
             }
@@ -87,14 +87,14 @@ impl Reading<'_> {
                     Value::Rmtes(encode_rmtes(&room.text, &mut room.bytes))
                 }
             },
-            _ => return Err(self.stop(Problem::value("Type", raw), raw)),
+            _ => return Err(self.stop(JsonProblem::value("Type", raw), raw)),
         })
     }
 
     /// Returns each character as one byte: ASCII, and Latin-1 above it.
     pub(super) fn latin1(&mut self, key: &str, text: &str, raw: Raw<'_>) -> Result<Vec<u8>, Refused> {
         let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
-        bytes.map_err(|_| self.stop(Problem::value(key, raw), raw))
+        bytes.map_err(|_| self.stop(JsonProblem::value(key, raw), raw))
     }
 
     /// Writes an array; `null` is blank, which has no bytes.
@@ -112,12 +112,12 @@ impl Reading<'_> {
         let item_type = members.r#type.ok_or_else(|| self.missing("Type", raw))?;
         let data_type = DataType(self.code("Type", item_type, names::TYPES)?);
         if data_type == DataType::ARRAY || data_type.is_container() {
-            return Err(self.stop(Problem::value("Type", item_type), item_type));
+            return Err(self.stop(JsonProblem::value("Type", item_type), item_type));
         }
         let item_len = self.optional_integer("Length", members.length)?.unwrap_or(0);
         let Some(data) = members.data else { return Ok(0) };
         if data.token() != Token::Array {
-            return Err(self.stop(Problem::kind("Data", "ARRAY", data), data));
+            return Err(self.stop(JsonProblem::kind("Data", "ARRAY", data), data));
         }
         let mut first: Option<Raw<'_>> = None;
         let mut array = ArrayEncoder::new(room, data_type, item_len)?;
@@ -129,7 +129,7 @@ impl Reading<'_> {
                     || matches!(first.text(), "\"Inf\"" | "\"-Inf\"" | "\"NaN\"");
                 if item.token() != first.token() && !is_word && data_type != DataType::ENUM {
                     let (first, other) = (first.kind_name(), item.kind_name());
-                    return Err(self.stop(Problem::Mixed { first, other }, item));
+                    return Err(self.stop(JsonProblem::Mixed { first, other }, item));
                 }
             }
             let mut room = Room::default();
@@ -145,14 +145,14 @@ impl Reading<'_> {
             "-Inf" => Some(f64::NEG_INFINITY),
             "NaN" => Some(f64::NAN),
             _ if raw.token() != Token::Primitive => {
-                return Err(self.stop(Problem::kind(key, "PRIMITIVE", raw), raw));
+                return Err(self.stop(JsonProblem::kind(key, "PRIMITIVE", raw), raw));
             }
             text if scan::is_number(text.as_bytes()) => {
                 text.parse().ok().filter(|value: &f64| value.is_finite())
             }
             _ => None,
         };
-        value.ok_or_else(|| self.stop(Problem::value(key, raw), raw))
+        value.ok_or_else(|| self.stop(JsonProblem::value(key, raw), raw))
     }
 
     fn real(&mut self, key: &str, raw: Raw<'_>) -> Result<Real, Refused> {
@@ -166,11 +166,11 @@ impl Reading<'_> {
             "-Inf" => Some(Real::MINUS_INFINITY),
             "NaN" => Some(Real::NAN),
             _ if raw.token() != Token::Primitive => {
-                return Err(self.stop(Problem::kind(key, "PRIMITIVE", raw), raw));
+                return Err(self.stop(JsonProblem::kind(key, "PRIMITIVE", raw), raw));
             }
             _ => None,
         };
-        value.ok_or_else(|| self.stop(Problem::value(key, raw), raw))
+        value.ok_or_else(|| self.stop(JsonProblem::value(key, raw), raw))
     }
 
     fn parsed<T>(
@@ -180,7 +180,7 @@ impl Reading<'_> {
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<T, Refused> {
         let text = self.text(key, raw)?;
-        parse(&text).ok_or_else(|| self.stop(Problem::value(key, raw), raw))
+        parse(&text).ok_or_else(|| self.stop(JsonProblem::value(key, raw), raw))
     }
 
     /// Returns the value for a number, or for a display text of the field; trailing blanks are ignored.
@@ -190,6 +190,6 @@ impl Reading<'_> {
         let values = table.map(EnumerationTable::values).unwrap_or_default();
         let exact = values.iter().find(|value| *value.display == *text);
         let found = exact.or_else(|| values.iter().find(|value| value.display.trim_end() == text.trim_end()));
-        found.map(|value| value.number).ok_or_else(|| self.stop(Problem::value(key, raw), raw))
+        found.map(|value| value.number).ok_or_else(|| self.stop(JsonProblem::value(key, raw), raw))
     }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Acceptor, Application, Event, Outbox};
+use super::{Acceptor, AcceptorApplication, AcceptorEvent, Outbox};
 use crate::domain::directory;
 use crate::role::peer::is_final;
 use crate::rwf::{Domain, Header, MessageView, StateCode, StreamState, flags};
 
 /// A published item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Item<'a> {
+pub struct PublishedItem<'a> {
     /// Stream id, negative.
     pub stream_id: i32,
     /// Domain of the item.
@@ -30,8 +30,8 @@ pub(super) struct Published {
 }
 
 impl Published {
-    pub(super) fn view(&self, stream_id: i32) -> Item<'_> {
-        Item { stream_id, domain: self.domain, service_id: self.service_id, name: &self.name }
+    pub(super) fn view(&self, stream_id: i32) -> PublishedItem<'_> {
+        PublishedItem { stream_id, domain: self.domain, service_id: self.service_id, name: &self.name }
     }
 }
 
@@ -42,7 +42,7 @@ impl Acceptor {
         message: &MessageView<'_>,
         header: &Header<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn AcceptorApplication,
     ) {
         if let Header::Refresh(refresh) = header {
             // A refresh replaces the whole directory; so do several parts together.
@@ -50,7 +50,7 @@ impl Acceptor {
             self.is_directory_open = !refresh.flags.has(flags::refresh::REFRESH_COMPLETE);
             if is_first && self.directory.services().len() > 0 {
                 self.directory.clear();
-                application.event(self, out, Event::DirectoryCleared);
+                application.event(self, out, AcceptorEvent::DirectoryCleared);
             }
         }
         let services = match directory::services(message.payload()) {
@@ -61,7 +61,7 @@ impl Acceptor {
             match service {
                 Ok(service) => {
                     self.directory.apply(&service);
-                    application.event(self, out, Event::Service(&service));
+                    application.event(self, out, AcceptorEvent::Service(&service));
                 }
                 Err(fault) => return self.malformed(fault, out, application),
             }
@@ -74,7 +74,7 @@ impl Acceptor {
         message: &MessageView<'_>,
         header: &Header<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn AcceptorApplication,
     ) {
         let id = message.stream_id();
         if id >= 0 {
@@ -93,7 +93,7 @@ impl Acceptor {
             (Some(known), _) => known.clone(),
             (None, Some((service_id, name))) => {
                 if let Some(other) = self.items.remove(&id) {
-                    application.event(self, out, Event::Withdrawn { item: other.view(id) });
+                    application.event(self, out, AcceptorEvent::Withdrawn { item: other.view(id) });
                 }
                 if self.items.len() >= self.settings.most_items as usize {
                     let (closed, code) = (StreamState::CLOSED, StateCode::TOO_MANY_ITEMS);
@@ -112,15 +112,15 @@ impl Acceptor {
         let (view, message) = (item.view(id), *message);
         let is_over = match *header {
             Header::Refresh(header) => {
-                application.event(self, out, Event::Image { item: view, header, message });
+                application.event(self, out, AcceptorEvent::Image { item: view, header, message });
                 is_final(&header.state)
             }
             Header::Update(header) => {
-                application.event(self, out, Event::Update { item: view, header, message });
+                application.event(self, out, AcceptorEvent::Update { item: view, header, message });
                 false
             }
             Header::Status(header) => {
-                application.event(self, out, Event::Status { item: view, header, message });
+                application.event(self, out, AcceptorEvent::Status { item: view, header, message });
                 header.state.is_some_and(|state| is_final(&state))
             }
             _ => false,

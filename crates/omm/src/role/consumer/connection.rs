@@ -8,7 +8,7 @@ use tapeline_nanos::Nanos;
 
 use super::event::Wait;
 use super::losses::{CLOSED, SUSPECT};
-use super::{Application, Consumer, DICTIONARY_STREAMS, DIRECTORY_STREAM, Event};
+use super::{Consumer, ConsumerApplication, ConsumerEvent, DICTIONARY_STREAMS, DIRECTORY_STREAM};
 use crate::domain::dictionary::{ENUMERATIONS, FIELDS};
 use crate::domain::directory::{self, ServiceEntry, ServicePart};
 use crate::domain::login::{BATCH_CLOSES, BATCH_REISSUES, BATCH_REQUESTS};
@@ -23,7 +23,7 @@ use crate::{Dictionary, State};
 
 /// Progress of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) enum Link {
+pub(super) enum LinkProgress {
     /// There is no connection.
     #[default]
     Down,
@@ -57,7 +57,7 @@ pub(super) struct Features {
 /// State of the current connection and of the attempts to connect.
 #[derive(Debug, Default)]
 pub(super) struct Connection {
-    pub(super) link: Link,
+    pub(super) link: LinkProgress,
     /// Connections since the last completed login.
     attempts: u32,
     /// Time to repeat what `link` waits for.
@@ -90,10 +90,10 @@ impl Consumer {
     /// Reports that the connection is established. Logs in.
     pub fn connected(&mut self, now: Nanos, out: &mut dyn Outbox) {
         self.now = now;
-        if self.connection.link == Link::Ended {
+        if self.connection.link == LinkProgress::Ended {
             return;
         }
-        self.connection.link = Link::Login;
+        self.connection.link = LinkProgress::Login;
         self.connection.give_up = Some(self.after(self.settings.login_timeout));
         self.connection.again = None;
         self.connection.owes_login = true;
@@ -102,15 +102,15 @@ impl Consumer {
 
     /// Reports that the connection is lost or failed. Items become suspect, and another connection is requested after a
     /// wait.
-    pub fn disconnected(&mut self, now: Nanos, application: &mut dyn Application) {
+    pub fn disconnected(&mut self, now: Nanos, application: &mut dyn ConsumerApplication) {
         self.now = now;
-        if matches!(self.connection.link, Link::Down | Link::Ended) {
+        if matches!(self.connection.link, LinkProgress::Down | LinkProgress::Ended) {
             return;
         }
         self.lose(application);
     }
 
-    fn lose(&mut self, app: &mut dyn Application) {
+    fn lose(&mut self, app: &mut dyn ConsumerApplication) {
         let connection = &mut self.connection;
         let failures = connection.attempts;
         *connection = Connection {
@@ -131,55 +131,55 @@ impl Consumer {
     }
 
     /// Requests the end of the connection, and another connection.
-    fn drop_connection(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
-        app.event(self, out, Event::Disconnect);
+    fn drop_connection(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
+        app.event(self, out, ConsumerEvent::Disconnect);
         self.lose(app);
     }
 
     /// Ends the consumer.
-    pub(super) fn end(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn Application) {
+    pub(super) fn end(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
         let dictionary = self.connection.dictionary.take();
-        self.connection = Connection { link: Link::Ended, dictionary, ..Connection::default() };
+        self.connection = Connection { link: LinkProgress::Ended, dictionary, ..Connection::default() };
         self.timers.clear();
         self.close_items(state, out, app);
-        app.event(self, out, Event::Ended { state: *state });
+        app.event(self, out, ConsumerEvent::Ended { state: *state });
     }
 
     /// Does the work that is due.
-    pub(super) fn connection_due(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+    pub(super) fn connection_due(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
         let now = self.now;
         let is_due = |time: &mut Option<Nanos>| time.take_if(|time| *time <= now).is_some();
         if is_due(&mut self.connection.token_due) {
-            app.event(self, out, Event::TokenDue);
+            app.event(self, out, ConsumerEvent::TokenDue);
         }
         if is_due(&mut self.connection.give_up) {
             let wait = match self.connection.link {
-                Link::Login => Wait::Login,
-                Link::Directory => Wait::Directory,
+                LinkProgress::Login => Wait::Login,
+                LinkProgress::Directory => Wait::Directory,
                 _ => Wait::Dictionary,
             };
-            app.event(self, out, Event::TimedOut(wait));
+            app.event(self, out, ConsumerEvent::TimedOut(wait));
             self.drop_connection(out, app);
         }
         if is_due(&mut self.connection.directory_again) {
             self.ask_for_directory(out);
         }
-        let begins = self.connection.link == Link::Down && self.connection.again.is_none();
+        let begins = self.connection.link == LinkProgress::Down && self.connection.again.is_none();
         if is_due(&mut self.connection.again) || begins {
             match self.connection.link {
-                Link::Down => {
-                    self.connection.link = Link::Connecting;
+                LinkProgress::Down => {
+                    self.connection.link = LinkProgress::Connecting;
                     let attempt = self.connection.attempts;
                     self.connection.attempts += 1;
-                    app.event(self, out, Event::Connect { attempt });
+                    app.event(self, out, ConsumerEvent::Connect { attempt });
                 }
-                Link::Login => self.connection.owes_login = true,
-                Link::Directory => {
+                LinkProgress::Login => self.connection.owes_login = true,
+                LinkProgress::Directory => {
                     self.close_stream(Domain::SOURCE, DIRECTORY_STREAM, out);
                     self.ask_for_directory(out);
                 }
-                Link::Dictionary => self.ask_for_dictionaries(out),
-                Link::Connecting | Link::Ready | Link::Ended => {}
+                LinkProgress::Dictionary => self.ask_for_dictionaries(out),
+                LinkProgress::Connecting | LinkProgress::Ready | LinkProgress::Ended => {}
             }
         }
         self.send_login(out);
@@ -206,27 +206,27 @@ impl Consumer {
         header: &Header<'_>,
         bytes: &[u8],
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         if let Header::Generic(_) = header {
             return match RoundTrip::read(message) {
                 Ok(Some(trip)) if self.answers_round_trips => {
                     // The same bytes, at once: other output that is queued waits for other reasons.
                     self.owe(bytes, out);
-                    app.event(self, out, Event::RoundTrip(trip));
+                    app.event(self, out, ConsumerEvent::RoundTrip(trip));
                 }
-                Ok(_) => app.event(self, out, Event::LoginGeneric(message)),
+                Ok(_) => app.event(self, out, ConsumerEvent::LoginGeneric(message)),
                 Err(fault) => self.tell_malformed(fault, out, app),
             };
         }
         let Some(state) = header.state() else { return };
-        app.event(self, out, Event::Login { message, state });
+        app.event(self, out, ConsumerEvent::Login { message, state });
         match state.stream {
             StreamState::CLOSED | StreamState::REDIRECTED | StreamState::NON_STREAMING => {
-                app.event(self, out, Event::Disconnect);
+                app.event(self, out, ConsumerEvent::Disconnect);
                 return self.end(&State { stream: StreamState::CLOSED, ..state }, out, app);
             }
-            StreamState::CLOSED_RECOVER if self.connection.link == Link::Login => {
+            StreamState::CLOSED_RECOVER if self.connection.link == LinkProgress::Login => {
                 self.connection.again = Some(self.after(self.settings.login_again));
                 return;
             }
@@ -252,7 +252,7 @@ impl Consumer {
         let is_accepted = refresh.flags.has(flags::refresh::SOLICITED)
             && refresh.state.stream == StreamState::OPEN
             && refresh.state.data == DataState::OK;
-        if self.connection.link != Link::Login || !is_accepted {
+        if self.connection.link != LinkProgress::Login || !is_accepted {
             return;
         }
         self.connection.features = Features {
@@ -266,7 +266,7 @@ impl Consumer {
         };
         self.counters.logins += 1;
         self.connection.attempts = 0;
-        self.connection.link = Link::Directory;
+        self.connection.link = LinkProgress::Directory;
         self.connection.give_up = Some(self.after(self.settings.directory_timeout));
         self.ask_for_directory(out);
     }
@@ -281,7 +281,7 @@ impl Consumer {
         // Without space, the next tick comes when there is space.
         let again = if is_sent { self.after(self.settings.request_timeout) } else { self.now };
         match self.connection.link {
-            Link::Directory => self.connection.again = Some(again),
+            LinkProgress::Directory => self.connection.again = Some(again),
             _ if !is_sent => self.connection.directory_again = Some(again),
             _ => {}
         }
@@ -293,9 +293,9 @@ impl Consumer {
         message: &MessageView<'_>,
         header: &Header<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
-        if self.connection.link < Link::Directory {
+        if self.connection.link < LinkProgress::Directory {
             self.counters.misplaced += 1;
             return;
         }
@@ -304,7 +304,7 @@ impl Consumer {
         {
             let again = Some(self.after(self.settings.login_again));
             match self.connection.link {
-                Link::Directory => self.connection.again = again,
+                LinkProgress::Directory => self.connection.again = again,
                 _ => self.connection.directory_again = again,
             }
         }
@@ -316,11 +316,11 @@ impl Consumer {
                 self.tell_malformed(fault, out, app);
             }
         }
-        app.event(self, out, Event::Directory(message));
-        if message.is_refresh_complete() && self.connection.link == Link::Directory {
+        app.event(self, out, ConsumerEvent::Directory(message));
+        if message.is_refresh_complete() && self.connection.link == LinkProgress::Directory {
             (self.connection.again, self.connection.give_up) = (None, None);
             if self.settings.downloads_dictionary {
-                self.connection.link = Link::Dictionary;
+                self.connection.link = LinkProgress::Dictionary;
                 self.connection.give_up = Some(self.after(self.settings.dictionary_timeout));
                 self.connection.loading = Some(Box::default());
             } else {
@@ -337,7 +337,7 @@ impl Consumer {
         message: &MessageView<'_>,
         of: Flags,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         if of.has(flags::refresh::CLEAR_CACHE) {
             self.connection.renewing = Some(HashSet::new());
@@ -363,7 +363,7 @@ impl Consumer {
         &mut self,
         payload: &[u8],
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) -> Result<(), crate::Malformed> {
         let mut outcome = Ok(());
         for service in directory::services(payload)? {
@@ -375,7 +375,12 @@ impl Consumer {
         outcome
     }
 
-    fn service_changed(&mut self, entry: &ServiceEntry, out: &mut dyn Outbox, app: &mut dyn Application) {
+    fn service_changed(
+        &mut self,
+        entry: &ServiceEntry,
+        out: &mut dyn Outbox,
+        app: &mut dyn ConsumerApplication,
+    ) {
         self.directory.apply(entry);
         let mut gone = Vec::new();
         self.services.look_up(&self.directory, &mut gone);
@@ -401,15 +406,15 @@ impl Consumer {
         self.unblock_changed();
     }
 
-    fn be_ready(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+    fn be_ready(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
         (self.connection.again, self.connection.give_up) = (None, None);
-        self.connection.link = Link::Ready;
-        app.event(self, out, Event::Ready);
+        self.connection.link = LinkProgress::Ready;
+        app.event(self, out, ConsumerEvent::Ready);
     }
 
     /// Requests both dictionaries from the first service that has them.
     fn ask_for_dictionaries(&mut self, out: &mut dyn Outbox) {
-        if self.connection.link != Link::Dictionary {
+        if self.connection.link != LinkProgress::Dictionary {
             return;
         }
         let service = self.directory.services().find(|service| {
@@ -431,7 +436,7 @@ impl Consumer {
         message: &MessageView<'_>,
         header: &Header<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         // A complete dictionary that is still offered is downloaded again on the next connection.
         let Some(loading) = self.connection.loading.as_mut() else { return };
@@ -448,7 +453,7 @@ impl Consumer {
                 if let Some(loading) = self.connection.loading.take() {
                     let dictionary = Arc::new(loading.finish());
                     self.connection.dictionary = Some(dictionary.clone());
-                    app.event(self, out, Event::Dictionary(&dictionary));
+                    app.event(self, out, ConsumerEvent::Dictionary(&dictionary));
                 }
                 self.be_ready(out, app);
             }
@@ -460,13 +465,13 @@ impl Consumer {
         &mut self,
         failed: &DownloadFailed<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         self.connection.loading = None;
         for id in DICTIONARY_STREAMS {
             self.close_stream(Domain::DICTIONARY, id, out);
         }
-        app.event(self, out, Event::DictionaryFailed(failed));
+        app.event(self, out, ConsumerEvent::DictionaryFailed(failed));
         self.be_ready(out, app);
     }
 }

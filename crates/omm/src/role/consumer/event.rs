@@ -22,7 +22,7 @@ pub enum Wait {
 /// Event of a consumer. It borrows from the message that caused it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum ConsumerEvent<'a> {
     /// A connection is wanted. Call [`Consumer::connected`] when it is established, [`Consumer::disconnected`] when it
     /// fails.
     Connect {
@@ -32,7 +32,7 @@ pub enum Event<'a> {
     /// Close the connection after its output is sent. The connection is over for the consumer: do not call
     /// [`Consumer::disconnected`] for it.
     Disconnect,
-    /// A step took too long. The connection is given up; [`Event::Disconnect`] follows.
+    /// A step took too long. The connection is given up; [`ConsumerEvent::Disconnect`] follows.
     TimedOut(Wait),
     /// State of the login stream, as received in a refresh or status.
     Login {
@@ -95,14 +95,14 @@ pub enum Event<'a> {
 }
 
 /// Receiver of the events.
-pub trait Application {
+pub trait ConsumerApplication {
     /// Handles an event. Output of `consumer` goes to `out`; sending, opening and closing are allowed here as well as
     /// later.
-    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: Event<'_>);
+    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: ConsumerEvent<'_>);
 }
 
-impl<F: FnMut(&mut Consumer, &mut dyn Outbox, Event<'_>)> Application for F {
-    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: Event<'_>) {
+impl<F: FnMut(&mut Consumer, &mut dyn Outbox, ConsumerEvent<'_>)> ConsumerApplication for F {
+    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: ConsumerEvent<'_>) {
         self(consumer, out, event);
     }
 }

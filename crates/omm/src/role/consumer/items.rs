@@ -1,6 +1,6 @@
 //! Messages of providers about items, and the resulting events.
 
-use super::{Application, Consumer, Event, Handle};
+use super::{Consumer, ConsumerApplication, ConsumerEvent, Handle};
 use crate::State;
 use crate::role::Outbox;
 use crate::role::watchlist::{Image, Interest, Owner, Phase};
@@ -12,9 +12,9 @@ impl Consumer {
         &mut self,
         place: u32,
         picks: impl Fn(&Interest) -> bool,
-        event: impl Fn(Handle, u64) -> Event<'e>,
+        event: impl Fn(Handle, u64) -> ConsumerEvent<'e>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         let mut told = std::mem::take(&mut self.told);
         told.extend(
@@ -29,9 +29,9 @@ impl Consumer {
     fn tell_these<'e>(
         &mut self,
         mut told: Vec<(Handle, u64)>,
-        event: impl Fn(Handle, u64) -> Event<'e>,
+        event: impl Fn(Handle, u64) -> ConsumerEvent<'e>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         for (handle, closure) in told.drain(..) {
             // The application may have closed the item in the previous event.
@@ -47,9 +47,9 @@ impl Consumer {
     fn finish<'e>(
         &mut self,
         place: u32,
-        event: impl Fn(Handle, u64) -> Event<'e>,
+        event: impl Fn(Handle, u64) -> ConsumerEvent<'e>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         let mut told = std::mem::take(&mut self.told);
         told.extend(self.list.items(place).map(|(handle, item)| (handle, item.closure)));
@@ -67,7 +67,7 @@ impl Consumer {
         place: u32,
         state: &State<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         if self.is_unwanted(state) {
             return self.close_suspect(place, state, out, app);
@@ -75,7 +75,7 @@ impl Consumer {
         if let Some(stream) = self.list.stream_mut(place) {
             stream.note(state.data);
         }
-        let event = |item, closure| Event::State { item, closure, state: *state, is_final: false };
+        let event = |item, closure| ConsumerEvent::State { item, closure, state: *state, is_final: false };
         self.tell(place, |_| true, event, out, app);
     }
 
@@ -90,7 +90,7 @@ impl Consumer {
         place: u32,
         state: &State<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         let mut told = std::mem::take(&mut self.told);
         told.extend(self.list.items(place).map(|(handle, item)| (handle, item.closure)));
@@ -99,7 +99,7 @@ impl Consumer {
         }
         let state = State { stream: StreamState::CLOSED_RECOVER, ..*state };
         for (item, closure) in told.drain(..) {
-            app.event(self, out, Event::State { item, closure, state, is_final: true });
+            app.event(self, out, ConsumerEvent::State { item, closure, state, is_final: true });
         }
         self.told = told;
     }
@@ -109,11 +109,11 @@ impl Consumer {
         place: u32,
         state: &State<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         self.finish(
             place,
-            |item, closure| Event::State { item, closure, state: *state, is_final: true },
+            |item, closure| ConsumerEvent::State { item, closure, state: *state, is_final: true },
             out,
             app,
         );
@@ -128,7 +128,7 @@ impl Consumer {
         &mut self,
         message: &MessageView<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         match self.owner(message.stream_id()) {
             Some(Owner::Stream(place)) => {
@@ -143,9 +143,14 @@ impl Consumer {
                 };
                 if is_only {
                     // Nearly always; and no event in between can have closed the item.
-                    return app.event(self, out, Event::Message { item, closure, message, is_final: false });
+                    return app.event(
+                        self,
+                        out,
+                        ConsumerEvent::Message { item, closure, message, is_final: false },
+                    );
                 }
-                let event = |item, closure| Event::Message { item, closure, message, is_final: false };
+                let event =
+                    |item, closure| ConsumerEvent::Message { item, closure, message, is_final: false };
                 self.tell(place, |item| item.image >= Image::Coming, event, out, app);
             }
             Some(Owner::Batch(_)) => self.counters.misplaced += 1,
@@ -159,7 +164,7 @@ impl Consumer {
         message: &MessageView<'_>,
         header: &Header<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         let place = match self.owner(message.stream_id()) {
             Some(Owner::Stream(place)) => place,
@@ -182,12 +187,14 @@ impl Consumer {
             Header::Status(status) => match status.state {
                 Some(state) => self.status(message, &state, place, out, app),
                 None => {
-                    let event = |item, closure| Event::Message { item, closure, message, is_final: false };
+                    let event =
+                        |item, closure| ConsumerEvent::Message { item, closure, message, is_final: false };
                     self.tell(place, |_| true, event, out, app);
                 }
             },
             Header::Generic(_) => {
-                let event = |item, closure| Event::Message { item, closure, message, is_final: false };
+                let event =
+                    |item, closure| ConsumerEvent::Message { item, closure, message, is_final: false };
                 self.tell(place, |_| true, event, out, app);
             }
             _ => self.counters.misplaced += 1,
@@ -200,7 +207,7 @@ impl Consumer {
         refresh: &RefreshHeader<'_>,
         place: u32,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         if self.is_unwanted(&refresh.state) {
             return self.close_suspect(place, &refresh.state, out, app);
@@ -218,7 +225,7 @@ impl Consumer {
             }
             _ => false,
         };
-        let event = |item, closure| Event::Message { item, closure, message, is_final };
+        let event = |item, closure| ConsumerEvent::Message { item, closure, message, is_final };
         if is_final {
             return self.finish(place, event, out, app);
         }
@@ -268,7 +275,7 @@ impl Consumer {
         state: &State<'_>,
         place: u32,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         if self.is_unwanted(state) {
             return self.close_suspect(place, state, out, app);
@@ -280,7 +287,7 @@ impl Consumer {
             StreamState::NON_STREAMING => is_open,
             _ => false,
         };
-        let event = |item, closure| Event::Message { item, closure, message, is_final };
+        let event = |item, closure| ConsumerEvent::Message { item, closure, message, is_final };
         if is_final {
             return self.finish(place, event, out, app);
         }

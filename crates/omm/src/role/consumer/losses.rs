@@ -2,7 +2,7 @@
 
 use tapeline_nanos::Nanos;
 
-use super::{Application, Consumer};
+use super::{Consumer, ConsumerApplication};
 use crate::State;
 use crate::role::Outbox;
 use crate::role::watchlist::{Image, Owner, Phase, Stream, Watchlist};
@@ -55,7 +55,7 @@ impl Consumer {
         place: u32,
         state: &State<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         let Some(stream) = self.list.stream(place) else { return };
         if !self.recovers(stream) {
@@ -119,7 +119,7 @@ impl Consumer {
     }
 
     /// Handles time-outs, and streams whose wait is over.
-    pub(super) fn items_due(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+    pub(super) fn items_due(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
         while let Some((due, timer)) = self.timers.next(self.now) {
             let place = match timer {
                 Timer::Stream(place, turn) if self.list.is_current(place, turn) => place,
@@ -181,7 +181,7 @@ impl Consumer {
         group: Option<&[u8]>,
         state: &State<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         for (place, turn) in self.streams_of(service, group) {
             if !self.list.is_current(place, turn) {
@@ -205,7 +205,12 @@ impl Consumer {
     }
 
     /// Handles the loss of a service from the directory, and of its streams.
-    pub(super) fn service_lost(&mut self, service: u16, out: &mut dyn Outbox, app: &mut dyn Application) {
+    pub(super) fn service_lost(
+        &mut self,
+        service: u16,
+        out: &mut dyn Outbox,
+        app: &mut dyn ConsumerApplication,
+    ) {
         let state = State { text: b"The service is lost.", ..SUSPECT };
         for (place, turn) in self.streams_of(service, None) {
             if self.list.is_current(place, turn) {
@@ -220,7 +225,7 @@ impl Consumer {
         place: u32,
         state: &State<'_>,
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         let Some(stream) = self.list.stream(place) else { return };
         if stream.is_forsaken() {
@@ -236,7 +241,7 @@ impl Consumer {
     }
 
     /// Handles the loss of the connection, and of all streams on it.
-    pub(super) fn lose_items(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+    pub(super) fn lose_items(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
         self.list.ids.clear();
         for place in 0..self.list.places() {
             if self.list.stream(place).is_some_and(|stream| stream.id != 0) {
@@ -247,7 +252,12 @@ impl Consumer {
     }
 
     /// Closes all items.
-    pub(super) fn close_items(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn Application) {
+    pub(super) fn close_items(
+        &mut self,
+        state: &State<'_>,
+        out: &mut dyn Outbox,
+        app: &mut dyn ConsumerApplication,
+    ) {
         for place in 0..self.list.places() {
             if self.list.stream(place).is_some() {
                 self.finish_with_state(place, state, out, app);

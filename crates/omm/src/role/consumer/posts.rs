@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use tapeline_nanos::Nanos;
 
-use super::{Application, Consumer, Event, Handle};
+use super::{Consumer, ConsumerApplication, ConsumerEvent, Handle};
 use crate::domain::LOGIN_STREAM;
 use crate::role::Outbox;
 use crate::role::watchlist::Owner;
@@ -82,11 +82,16 @@ impl Posts {
 
 impl Consumer {
     /// Processes the acknowledgement of a post.
-    pub(super) fn ack(&mut self, ack: &AckHeader<'_>, out: &mut dyn Outbox, app: &mut dyn Application) {
+    pub(super) fn ack(
+        &mut self,
+        ack: &AckHeader<'_>,
+        out: &mut dyn Outbox,
+        app: &mut dyn ConsumerApplication,
+    ) {
         let id = ack.ack_id;
         if ack.stream_id == LOGIN_STREAM {
             if self.posts.answer((None, id)).is_some() {
-                app.event(self, out, Event::Ack { item: None, ack: *ack });
+                app.event(self, out, ConsumerEvent::Ack { item: None, ack: *ack });
                 return;
             }
         } else if let Some(Owner::Stream(place)) = self.owner(ack.stream_id) {
@@ -97,7 +102,7 @@ impl Consumer {
                 .find(|item| self.posts.is_awaited((Some(*item), id)));
             if let Some(item) = posted {
                 self.posts.answer((Some(item), id));
-                app.event(self, out, Event::Ack { item: Some(item), ack: *ack });
+                app.event(self, out, ConsumerEvent::Ack { item: Some(item), ack: *ack });
                 return;
             }
         }
@@ -105,7 +110,7 @@ impl Consumer {
     }
 
     /// Refuses posts that were not acknowledged in time.
-    pub(super) fn posts_due(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+    pub(super) fn posts_due(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
         self.refuse_posts(self.now, b"No acknowledgement came in time.", out, app);
     }
 
@@ -114,7 +119,7 @@ impl Consumer {
         by: Nanos,
         text: &[u8],
         out: &mut dyn Outbox,
-        app: &mut dyn Application,
+        app: &mut dyn ConsumerApplication,
     ) {
         while let Some(((item, id), awaited)) = self.posts.late(by) {
             if item.is_some_and(|item| self.list.interest(item).is_none()) {
@@ -126,7 +131,7 @@ impl Consumer {
                 sequence: awaited.sequence,
                 ..AckHeader::new(awaited.domain, 0, id)
             };
-            app.event(self, out, Event::Ack { item, ack });
+            app.event(self, out, ConsumerEvent::Ack { item, ack });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Requests of an application to a consumer.
 
-use super::{Application, Consumer, Event, Handle, Link, Sent, ServiceName};
+use super::{Consumer, ConsumerApplication, ConsumerEvent, Handle, LinkProgress, Sent, ServiceName};
 use crate::domain::{LOGIN_STREAM, LoginRequest, View};
 use crate::role::Outbox;
 use crate::role::watchlist::{Interest, More, Phase, StreamKey, ViewOf};
@@ -96,7 +96,7 @@ impl<'a> ItemRequest<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotOpened {
-    /// [`Settings::most_items`](super::Settings::most_items) items are open.
+    /// [`ConsumerSettings::most_items`](super::ConsumerSettings::most_items) items are open.
     #[error("{0} items are open, and no more may be")]
     TooMany(usize),
     /// The name is longer than 255 bytes.
@@ -106,7 +106,7 @@ pub enum NotOpened {
     /// the rest.
     #[error("the key's attributes have {0} bytes: a request holds no more than 16,384")]
     LongAttributes(usize),
-    /// The consumer has [ended](super::Event::Ended).
+    /// The consumer has [ended](super::ConsumerEvent::Ended).
     #[error("the consumer has ended")]
     Ended,
 }
@@ -176,7 +176,7 @@ impl Consumer {
 
     fn check(&self, request: &ItemRequest<'_>) -> Result<(), NotOpened> {
         let attributes = request.attributes.map_or(0, |attributes| attributes.data.len());
-        if self.connection.link == Link::Ended {
+        if self.connection.link == LinkProgress::Ended {
             Err(NotOpened::Ended)
         } else if self.list.len() >= self.settings.most_items {
             Err(NotOpened::TooMany(self.list.len()))
@@ -220,7 +220,7 @@ impl Consumer {
 
     /// Sends a post: on the stream of an item that has its image, or off-stream. The stream id and, on-stream, the
     /// domain are filled in; all other members are sent as given. A complete post that requests an acknowledgement
-    /// results in an [`Event::Ack`]: in time, or with a nak of NO_RESPONSE.
+    /// results in an [`ConsumerEvent::Ack`]: in time, or with a nak of NO_RESPONSE.
     ///
     /// # Errors
     ///
@@ -291,7 +291,7 @@ impl Consumer {
 
     fn target(&self, target: Target, domain: Domain) -> Option<(i32, Domain)> {
         match target {
-            Target::Login => (self.connection.link > Link::Login).then_some((LOGIN_STREAM, domain)),
+            Target::Login => (self.connection.link > LinkProgress::Login).then_some((LOGIN_STREAM, domain)),
             Target::Item(item) => {
                 let stream = self.list.stream(self.list.stream_of(item)?)?;
                 (stream.phase == Phase::Open && stream.id != 0).then_some((stream.id, stream.key.domain))
@@ -309,7 +309,7 @@ impl Consumer {
     /// Fails if no message can hold the login: the old login stays.
     pub fn renew_login(&mut self, out: &mut dyn Outbox, login: &LoginRequest<'_>) -> Result<(), Refused> {
         self.take_login(login)?;
-        if self.connection.link >= Link::Login && self.connection.link != Link::Ended {
+        if self.connection.link >= LinkProgress::Login && self.connection.link != LinkProgress::Ended {
             self.connection.owes_login = true;
             self.send_login(out);
         }
@@ -317,15 +317,15 @@ impl Consumer {
     }
 
     /// Logs out: all items are closed, and the consumer ends. Close the connection when the output is sent
-    /// ([`Event::Disconnect`]).
-    pub fn log_out(&mut self, out: &mut dyn Outbox, application: &mut dyn Application) {
-        if self.connection.link >= Link::Login && self.connection.link != Link::Ended {
+    /// ([`ConsumerEvent::Disconnect`]).
+    pub fn log_out(&mut self, out: &mut dyn Outbox, application: &mut dyn ConsumerApplication) {
+        if self.connection.link >= LinkProgress::Login && self.connection.link != LinkProgress::Ended {
             let mut close = [0; 16];
             if let Ok(len) = CloseHeader::new(Domain::LOGIN, LOGIN_STREAM).encode(&mut close) {
                 self.owe(close.get(..len).unwrap_or_default(), out);
             }
-            self.connection.link = Link::Ended;
-            application.event(self, out, Event::Disconnect);
+            self.connection.link = LinkProgress::Ended;
+            application.event(self, out, ConsumerEvent::Disconnect);
         }
         let state = crate::State { text: b"Logged out.", ..super::losses::CLOSED };
         self.end(&state, out, application);

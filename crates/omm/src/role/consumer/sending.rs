@@ -2,7 +2,7 @@
 
 use super::losses::{CLOSED, SUSPECT, Timer};
 use super::services::Readiness;
-use super::{Application, Consumer, Link};
+use super::{Consumer, ConsumerApplication, LinkProgress};
 use crate::domain::{List, RequestPayload, View};
 use crate::role::watchlist::{Image, Owner, Phase, StreamKey, ViewOf};
 use crate::role::{Outbox, Sent};
@@ -39,12 +39,12 @@ pub(super) enum Done {
 
 impl Consumer {
     /// Sends pending output, then the output of queued streams, while there is space.
-    pub(super) fn send_all(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+    pub(super) fn send_all(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
         if !self.owed.is_empty() && !self.owed.send_on(out) {
             return;
         }
         // Streams wait until items can be requested.
-        while self.connection.link == Link::Ready
+        while self.connection.link == LinkProgress::Ready
             && !self.list.is_idle()
             && let Some(place) = self.list.next_in_line()
         {
@@ -55,7 +55,7 @@ impl Consumer {
         }
     }
 
-    fn send(&mut self, place: u32, out: &mut dyn Outbox, app: &mut dyn Application) -> Done {
+    fn send(&mut self, place: u32, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) -> Done {
         let Some(stream) = self.list.stream(place) else { return Done::Yes };
         if stream.id != 0 && (stream.is_forsaken() || stream.is_late) {
             if stream.is_forsaken()
@@ -100,7 +100,7 @@ impl Consumer {
     }
 
     /// Requests a stream, if its service can serve it and its wait is over.
-    fn request(&mut self, place: u32, out: &mut dyn Outbox, app: &mut dyn Application) -> Done {
+    fn request(&mut self, place: u32, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) -> Done {
         let Some(stream) = self.list.stream(place) else { return Done::Yes };
         if stream.due.is_some() {
             return Done::Yes;

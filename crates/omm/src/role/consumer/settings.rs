@@ -25,7 +25,7 @@ impl Backoff {
 /// Waits, time limits and other limits of a consumer. Defaults are those of the vendor's library if it has the setting;
 /// its name is then stated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ConsumerSettings {
     /// Wait between connections: `reconnectMinDelay` 1 s, `reconnectMaxDelay` 5 s.
     pub reconnect: Backoff,
     /// Maximum number of consecutive connections without a completed login; unlimited if `None`:
@@ -63,7 +63,7 @@ pub struct Settings {
     pub token_percent: u8,
 }
 
-impl Default for Settings {
+impl Default for ConsumerSettings {
     fn default() -> Self {
         let (quarter_minute, three) = (Duration::from_secs(15), Duration::from_secs(45));
         Self {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_the_most() {
-        let backoff = Settings::default().reconnect;
+        let backoff = ConsumerSettings::default().reconnect;
         let waits: Vec<_> = (0..6).map(|failures| backoff.after(failures).as_secs()).collect();
         assert_eq!(waits, [1, 1, 2, 4, 5, 5]);
         assert_eq!(backoff.after(u32::MAX), backoff.most);

@@ -1,6 +1,6 @@
 //! Warm standby, for one of its connections: the consumer tells the provider its role.
 
-use super::connection::Link;
+use super::connection::LinkProgress;
 use super::{Consumer, DIRECTORY_STREAM};
 use crate::domain::LOGIN_STREAM;
 use crate::domain::standby::{BY_LOGIN, BY_SERVICE, ConnectionStatus};
@@ -17,14 +17,14 @@ impl Consumer {
     }
 
     /// Assigns the provider its role: active or standby. Without space the message is queued. Returns `false` if the
-    /// login does not offer the mode. Call it on each connection, at [`Event::Ready`](super::Event::Ready) at the
+    /// login does not offer the mode. Call it on each connection, at [`ConsumerEvent::Ready`](super::ConsumerEvent::Ready) at the
     /// latest: item requests follow the message.
     pub fn tell_standing(&mut self, status: &ConnectionStatus, out: &mut dyn Outbox) -> bool {
         let (mode, stream) = match status {
             ConnectionStatus::Login(_) => (BY_LOGIN, LOGIN_STREAM),
             ConnectionStatus::Services(_) => (BY_SERVICE, DIRECTORY_STREAM),
         };
-        if self.connection.link <= Link::Login || self.standby_modes() & mode == 0 {
+        if self.connection.link <= LinkProgress::Login || self.standby_modes() & mode == 0 {
             return false;
         }
         let mut message = vec![0; MOST_BYTES];

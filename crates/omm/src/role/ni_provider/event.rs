@@ -11,7 +11,7 @@ use crate::{Dictionary, Malformed, State};
 /// Event of an NI provider. It borrows from the message that caused it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum NiProviderEvent<'a> {
     /// A connection is wanted. Call [`NiProvider::connected`] when it is established, [`NiProvider::disconnected`] when
     /// it fails.
     Connect {
@@ -20,9 +20,9 @@ pub enum Event<'a> {
     },
     /// Close the connection after its output is sent; it is over for the provider.
     Disconnect,
-    /// The connection is lost: nothing can be published before [`Event::Ready`].
+    /// The connection is lost: nothing can be published before [`NiProviderEvent::Ready`].
     Lost,
-    /// The login was not accepted in time; [`Event::Disconnect`] follows.
+    /// The login was not accepted in time; [`NiProviderEvent::Disconnect`] follows.
     TimedOut,
     /// State of the login stream, as received in a refresh or status.
     Login {
@@ -62,13 +62,13 @@ pub enum Event<'a> {
 }
 
 /// Receiver of the events.
-pub trait Application {
+pub trait NiProviderApplication {
     /// Handles an event. Output of `provider` goes to `out`.
-    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>);
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: NiProviderEvent<'_>);
 }
 
-impl<F: FnMut(&mut NiProvider, &mut dyn Outbox, Event<'_>)> Application for F {
-    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
+impl<F: FnMut(&mut NiProvider, &mut dyn Outbox, NiProviderEvent<'_>)> NiProviderApplication for F {
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: NiProviderEvent<'_>) {
         self(provider, out, event);
     }
 }

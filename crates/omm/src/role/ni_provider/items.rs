@@ -1,6 +1,6 @@
 //! Published items.
 
-use super::{Application, Event, Link, NiProvider};
+use super::{Link, NiProvider, NiProviderApplication, NiProviderEvent};
 use crate::Refused;
 use crate::domain::LOGIN_STREAM;
 use crate::role::watchlist::{Handle, Owner};
@@ -34,7 +34,7 @@ impl Item {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAdded {
-    /// [`Settings::most_items`](super::Settings::most_items) items exist.
+    /// [`NiProviderSettings::most_items`](super::NiProviderSettings::most_items) items exist.
     #[error("{0} items are published, and no more may be")]
     TooMany(usize),
     /// The name is longer than 255 bytes.
@@ -264,7 +264,7 @@ impl NiProvider {
     }
 
     /// Asks the application for the images that were not sent, one after the other, until there is no space for one.
-    pub(super) fn ask_for_images(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+    pub(super) fn ask_for_images(&mut self, out: &mut dyn Outbox, app: &mut dyn NiProviderApplication) {
         while let Some((place, turn)) = self.unpublished.pop_front() {
             let handle = Handle::of(place, turn);
             let Some(closure) = self.item(handle).filter(|item| !item.is_published).map(|item| item.closure)
@@ -272,7 +272,7 @@ impl NiProvider {
                 continue;
             };
             self.was_full = false;
-            app.event(self, out, Event::ImageWanted { item: handle, closure });
+            app.event(self, out, NiProviderEvent::ImageWanted { item: handle, closure });
             if std::mem::take(&mut self.was_full) {
                 self.unpublished.push_front((place, turn));
                 return;

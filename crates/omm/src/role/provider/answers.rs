@@ -3,7 +3,7 @@
 use tapeline_nanos::Nanos;
 
 use super::streams::DEFAULT_GROUP;
-use super::{Kind, Login, Outbox, Provider, Stream, StreamHandle, after};
+use super::{Login, Outbox, Provider, ProviderStream, StreamHandle, StreamKind, after};
 use crate::domain::directory::{self, Group, ServiceEntry, ServicePart};
 use crate::domain::post::{self, Nak};
 use crate::domain::{Directory, LoginFeatures, LoginRefresh, LoginRequest, RoundTrip, login};
@@ -38,7 +38,7 @@ fn with(flags: Flags, flag: Flags, is_set: bool) -> Flags {
     Flags(if is_set { flags.0 | flag.0 } else { flags.0 & !flag.0 })
 }
 
-impl Stream {
+impl ProviderStream {
     /// Returns the flags of a status that depend on the stream.
     pub(super) fn status_flags(&self) -> Flags {
         let flags = with(Flags::NONE, flags::status::PRIVATE_STREAM, self.is_private);
@@ -119,7 +119,7 @@ impl Provider {
         services: &Directory,
     ) -> Result<Sent, Refused> {
         let Some(open) = self.streams.get(stream) else { return Ok(Sent::NotOpen) };
-        if open.kind != Kind::Directory {
+        if open.kind != StreamKind::Directory {
             return Ok(Sent::NotOpen);
         }
         let (service_id, filter) = (open.service_id, open.filter.unwrap_or(directory::filter::ALL));
@@ -163,7 +163,7 @@ impl Provider {
     ) -> Result<Sent, Refused> {
         let mut worst = Sent::Queued;
         for (_, stream) in self.streams.iter() {
-            if stream.kind != Kind::Directory || !stream.has_image {
+            if stream.kind != StreamKind::Directory || !stream.has_image {
                 continue;
             }
             let filter = stream.filter.unwrap_or(directory::filter::ALL);
@@ -203,7 +203,10 @@ impl Provider {
             return;
         }
         self.streams.retain(|stream| {
-            if stream.kind != Kind::Item || stream.service_id != Some(change.id) || stream.refusal.is_some() {
+            if stream.kind != StreamKind::Item
+                || stream.service_id != Some(change.id)
+                || stream.refusal.is_some()
+            {
                 return true;
             }
             // An item belongs to a group from its first image or status on: before that, a consumer knows of no group.
@@ -293,7 +296,7 @@ impl Provider {
     /// Changes the state of a stream. The role sets domain, stream and the flags PRIVATE_STREAM and QUALIFIED_STREAM.
     /// The handle is no longer valid after a final state.
     ///
-    /// A CLOSED_RECOVER may be sent with a delay: [`Settings::refusal_pause_ms`](super::Settings).
+    /// A CLOSED_RECOVER may be sent with a delay: [`ProviderSettings::refusal_pause_ms`](super::ProviderSettings).
     ///
     /// # Errors
     ///
@@ -398,7 +401,7 @@ impl Provider {
     }
 
     /// Sends a generic message on a stream, or on the login stream. The role sets the stream, and the domain except on
-    /// the login stream. Without space the message is queued; above [`Settings::owed_bytes`](super::Settings) the
+    /// the login stream. Without space the message is queued; above [`ProviderSettings::owed_bytes`](super::ProviderSettings) the
     /// connection is over.
     ///
     /// # Errors
@@ -460,7 +463,7 @@ impl Provider {
     }
 
     /// Sends the provider's clock on a round trip to the consumer, if the consumer takes part: an
-    /// [`Event::RoundTrip`](super::Event::RoundTrip) follows.
+    /// [`ProviderEvent::RoundTrip`](super::ProviderEvent::RoundTrip) follows.
     pub fn round_trip(&mut self, now: Nanos, out: &mut dyn Outbox) -> Sent {
         let interval = self.settings.round_trip_interval_ms;
         if self.round_trips.next.is_some() {
@@ -498,7 +501,7 @@ fn send_as(out: &mut dyn Outbox, id: i32, message: &[u8]) -> Sent {
 
 /// Sends an update with its header encoded again, with the key.
 #[cold]
-fn send_with_key(out: &mut dyn Outbox, stream: &Stream, message: &[u8]) -> Sent {
+fn send_with_key(out: &mut dyn Outbox, stream: &ProviderStream, message: &[u8]) -> Sent {
     let Ok(view) = MessageView::parse(message) else { return Sent::NotOpen };
     let Ok(Header::Update(header)) = view.header() else { return Sent::NotOpen };
     let header = UpdateHeader { stream_id: stream.id, key: header.key.or(Some(stream.key())), ..header };

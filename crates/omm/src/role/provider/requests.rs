@@ -5,7 +5,10 @@ use std::collections::VecDeque;
 use tapeline_nanos::Nanos;
 
 use super::streams::Texts;
-use super::{Application, Event, ItemRequest, Kind, Login, Outbox, Provider, Stream, StreamHandle, after};
+use super::{
+    Login, Outbox, Provider, ProviderApplication, ProviderEvent, ProviderStream, RequestedItem, StreamHandle,
+    StreamKind, after,
+};
 use crate::State;
 use crate::domain::{DictionaryRequest, OwnedState, RequestPayload, directory};
 use crate::rwf::{
@@ -18,7 +21,7 @@ impl Provider {
         message: &MessageView<'_>,
         request: &RequestHeader<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) {
         if request.domain == Domain::LOGIN {
             return self.login_request(request, out, application);
@@ -49,7 +52,7 @@ impl Provider {
         &mut self,
         request: &RequestHeader<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) {
         if self.streams.find(request.stream_id).is_some() {
             return self.peer.complain(out, (Domain::LOGIN, request.stream_id), ANOTHER_KEY);
@@ -57,7 +60,7 @@ impl Provider {
         match self.peer.login_request(out, request) {
             Some(Ok((read, is_reissue))) => {
                 self.is_paused = is_reissue && request.flags.has(flags::request::PAUSE);
-                application.event(self, out, Event::Login { request: read, is_reissue });
+                application.event(self, out, ProviderEvent::Login { request: read, is_reissue });
             }
             Some(Err(fault)) => self.malformed(fault, out, application),
             None => {}
@@ -68,33 +71,33 @@ impl Provider {
         &mut self,
         request: &RequestHeader<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) {
-        let Some(stream) = self.admin_stream(request, Kind::Directory, out) else { return };
+        let Some(stream) = self.admin_stream(request, StreamKind::Directory, out) else { return };
         let (service_id, filter) =
             (request.key.service_id, request.key.filter.unwrap_or(directory::filter::ALL));
         if let Some(open) = self.streams.get_mut(stream) {
             (open.service_id, open.filter) = (service_id, Some(filter));
         }
-        application.event(self, out, Event::Directory { stream, service_id, filter });
+        application.event(self, out, ProviderEvent::Directory { stream, service_id, filter });
     }
 
     fn dictionary_request(
         &mut self,
         request: &RequestHeader<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) {
-        let Some(stream) = self.admin_stream(request, Kind::Dictionary, out) else { return };
+        let Some(stream) = self.admin_stream(request, StreamKind::Dictionary, out) else { return };
         let request = DictionaryRequest::read(request);
-        application.event(self, out, Event::Dictionary { stream, request });
+        application.event(self, out, ProviderEvent::Dictionary { stream, request });
     }
 
     /// Returns the stream of a request for the directory or a dictionary; opens it if it is not open.
     fn admin_stream(
         &mut self,
         request: &RequestHeader<'_>,
-        kind: Kind,
+        kind: StreamKind,
         out: &mut dyn Outbox,
     ) -> Option<StreamHandle> {
         match self.streams.find(request.stream_id) {
@@ -118,7 +121,7 @@ impl Provider {
         domain: Domain,
         key: &Key<'_>,
         request: Flags,
-        kind: Kind,
+        kind: StreamKind,
         out: &mut dyn Outbox,
     ) -> Option<StreamHandle> {
         use flags::request as flag;
@@ -127,7 +130,7 @@ impl Provider {
             self.peer.refuse(out, (domain, id), StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, text);
             return None;
         }
-        Some(self.streams.open(Stream {
+        Some(self.streams.open(ProviderStream {
             id,
             kind,
             domain,
@@ -150,7 +153,7 @@ impl Provider {
         message: &MessageView<'_>,
         header: &RequestHeader<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) {
         let payload = match RequestPayload::read(message) {
             Ok(payload) => payload,
@@ -159,7 +162,7 @@ impl Provider {
                 return self.malformed(fault, out, application);
             }
         };
-        let request = ItemRequest {
+        let request = RequestedItem {
             domain: header.domain,
             key: header.key,
             flags: header.flags,
@@ -180,9 +183,10 @@ impl Provider {
             }
             None => {
                 let id = header.stream_id;
-                if let Some(stream) = self.open(id, header.domain, &header.key, header.flags, Kind::Item, out)
+                if let Some(stream) =
+                    self.open(id, header.domain, &header.key, header.flags, StreamKind::Item, out)
                 {
-                    application.event(self, out, Event::Open { stream, request });
+                    application.event(self, out, ProviderEvent::Open { stream, request });
                 }
             }
         }
@@ -193,9 +197,9 @@ impl Provider {
         &mut self,
         id: i32,
         payload: &RequestPayload<'_>,
-        request: &ItemRequest<'_>,
+        request: &RequestedItem<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) {
         if self.streams.find(id).is_some() {
             return self.peer.complain(out, (request.domain, id), "A batch needs a stream of its own");
@@ -212,7 +216,9 @@ impl Provider {
                     continue;
                 };
                 let key = Key { name: Some(name), ..request.key };
-                if let Some(stream) = self.open(id, request.domain, &key, request.flags, Kind::Item, out) {
+                if let Some(stream) =
+                    self.open(id, request.domain, &key, request.flags, StreamKind::Item, out)
+                {
                     opened.push((stream, key));
                 }
             }
@@ -220,8 +226,8 @@ impl Provider {
             let text = format!("Processed {total} total items from Batch Request. {ok} Ok.");
             self.end_batch(request.domain, id, &text, out);
             for (stream, key) in opened {
-                let request = ItemRequest { key, ..*request };
-                application.event(self, out, Event::Open { stream, request });
+                let request = RequestedItem { key, ..*request };
+                application.event(self, out, ProviderEvent::Open { stream, request });
             }
         } else if let Some(streams) = payload.streams {
             let (mut ok, mut total) = (0, 0);
@@ -249,14 +255,14 @@ impl Provider {
     fn reissue(
         &mut self,
         handle: StreamHandle,
-        request: &ItemRequest<'_>,
+        request: &RequestedItem<'_>,
         has_key: bool,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) -> bool {
         let Some(stream) = self.streams.get_mut(handle) else { return false };
         let (domain, id) = (stream.domain, stream.id);
-        let is_same = stream.kind == Kind::Item
+        let is_same = stream.kind == StreamKind::Item
             && request.domain == domain
             && (!has_key
                 || request.key.name.is_none_or(|name| name == stream.name())
@@ -278,11 +284,11 @@ impl Provider {
             ..request.key
         };
         if has_key {
-            application.event(self, out, Event::Reissue { stream: handle, request: *request });
+            application.event(self, out, ProviderEvent::Reissue { stream: handle, request: *request });
         } else {
             // The application knows the items of a batch by their handles.
-            let request = ItemRequest { key, ..*request };
-            application.event(self, out, Event::Reissue { stream: handle, request });
+            let request = RequestedItem { key, ..*request };
+            application.event(self, out, ProviderEvent::Reissue { stream: handle, request });
         }
         true
     }
@@ -292,7 +298,7 @@ impl Provider {
         message: &MessageView<'_>,
         close: &CloseHeader<'_>,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) {
         let id = close.stream_id;
         if self.peer.closes_login(out, close) {
@@ -314,12 +320,17 @@ impl Provider {
         self.peer.acknowledge(out, close);
     }
 
-    fn close_one(&mut self, id: i32, out: &mut dyn Outbox, application: &mut dyn Application) -> bool {
+    fn close_one(
+        &mut self,
+        id: i32,
+        out: &mut dyn Outbox,
+        application: &mut dyn ProviderApplication,
+    ) -> bool {
         let Some(handle) = self.streams.find(id) else { return false };
         self.downloads.cancel(id);
         let closed = self.streams.close(handle);
         if closed.is_some_and(|stream| stream.refusal.is_none()) {
-            application.event(self, out, Event::Closed { stream: handle });
+            application.event(self, out, ProviderEvent::Closed { stream: handle });
         }
         true
     }

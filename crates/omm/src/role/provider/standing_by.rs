@@ -1,6 +1,6 @@
 //! Role of the provider for a consumer with several servers: active or standby.
 
-use super::{Application, Event, Kind, Outbox, Provider, StreamHandle};
+use super::{Outbox, Provider, ProviderApplication, ProviderEvent, StreamHandle, StreamKind};
 use crate::domain::standby::{self, ConnectionStatus, ServerType};
 
 /// Maximum number of services on standby; further services are active. A real standby has a handful.
@@ -65,7 +65,7 @@ impl Provider {
         &mut self,
         status: &ConnectionStatus,
         out: &mut dyn Outbox,
-        application: &mut dyn Application,
+        application: &mut dyn ProviderApplication,
     ) {
         let mut changes = Changes::default();
         let mut set = |service_id, server| {
@@ -88,7 +88,7 @@ impl Provider {
             // Updates would refer to an image that the consumer does not have: another image must come first.
             stream.has_image &= !stream.is_held_by(standing);
         });
-        application.event(self, out, Event::Standing { takes_over });
+        application.event(self, out, ProviderEvent::Standing { takes_over });
     }
 
     /// Returns `true` if a stream has had an image that updates can follow. A stream on standby has none, until its
@@ -108,10 +108,13 @@ impl Provider {
     }
 }
 
-impl super::Stream {
+impl super::ProviderStream {
     /// Returns `true` if the stream has no data for now. A private stream is never on standby: it belongs to its two
     /// ends.
     pub(super) fn is_held_by(&self, standing: &Standing) -> bool {
-        self.kind == Kind::Item && self.is_streaming && !self.is_private && standing.waits(self.service_id)
+        self.kind == StreamKind::Item
+            && self.is_streaming
+            && !self.is_private
+            && standing.waits(self.service_id)
     }
 }

@@ -26,9 +26,9 @@ impl StreamHandle {
 
 /// State of a stream.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct ProviderStream {
     pub(super) id: i32,
-    pub(super) kind: Kind,
+    pub(super) kind: StreamKind,
     pub(super) domain: Domain,
     pub(super) service_id: Option<u16>,
     pub(super) filter: Option<u32>,
@@ -59,7 +59,7 @@ pub(super) struct Texts {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StreamKind {
     Directory,
     Dictionary,
     Item,
@@ -79,7 +79,7 @@ impl Texts {
     }
 }
 
-impl Stream {
+impl ProviderStream {
     pub(super) fn name(&self) -> &[u8] {
         self.texts.split().0
     }
@@ -136,7 +136,7 @@ pub(super) struct Streams {
 struct Place {
     /// Serial number of the stream in this place: unique among all handles that may still be in use.
     serial: u32,
-    stream: Option<Stream>,
+    stream: Option<ProviderStream>,
 }
 
 impl Streams {
@@ -150,7 +150,7 @@ impl Streams {
     }
 
     /// Opens a stream under its id, which must not be open.
-    pub(super) fn open(&mut self, stream: Stream) -> StreamHandle {
+    pub(super) fn open(&mut self, stream: ProviderStream) -> StreamHandle {
         let is_free =
             |place: &u32| self.places.get(*place as usize).is_some_and(|place| place.stream.is_none());
         let free = std::iter::from_fn(|| self.free.pop()).find(is_free);
@@ -173,18 +173,18 @@ impl Streams {
     }
 
     #[inline]
-    pub(super) fn get(&self, handle: StreamHandle) -> Option<&Stream> {
+    pub(super) fn get(&self, handle: StreamHandle) -> Option<&ProviderStream> {
         let place = self.places.get(handle.place as usize)?;
         if place.serial == handle.serial { place.stream.as_ref() } else { None }
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, handle: StreamHandle) -> Option<&mut Stream> {
+    pub(super) fn get_mut(&mut self, handle: StreamHandle) -> Option<&mut ProviderStream> {
         let place = self.places.get_mut(handle.place as usize)?;
         if place.serial == handle.serial { place.stream.as_mut() } else { None }
     }
 
-    pub(super) fn close(&mut self, handle: StreamHandle) -> Option<Stream> {
+    pub(super) fn close(&mut self, handle: StreamHandle) -> Option<ProviderStream> {
         let place = self.places.get_mut(handle.place as usize)?;
         if place.serial != handle.serial {
             return None;
@@ -196,19 +196,19 @@ impl Streams {
         Some(stream)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (StreamHandle, &Stream)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (StreamHandle, &ProviderStream)> {
         self.places.iter().enumerate().filter_map(|(place, slot)| {
             Some((StreamHandle { place: place as u32, serial: slot.serial }, slot.stream.as_ref()?))
         })
     }
 
     /// Applies `change` to every stream.
-    pub(super) fn for_each(&mut self, change: impl FnMut(&mut Stream)) {
+    pub(super) fn for_each(&mut self, change: impl FnMut(&mut ProviderStream)) {
         self.places.iter_mut().filter_map(|place| place.stream.as_mut()).for_each(change);
     }
 
     /// Visits every stream, and closes those for which `keep` returns `false`.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut Stream) -> bool) {
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut ProviderStream) -> bool) {
         for (place, slot) in self.places.iter_mut().enumerate() {
             let Some(stream) = &mut slot.stream else { continue };
             if !keep(stream) {

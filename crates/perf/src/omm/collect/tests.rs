@@ -55,8 +55,8 @@ impl Place {
         }
     }
 
-    fn run(&self, tool: Tool, limit: Limit) -> Run<'_> {
-        Run {
+    fn run(&self, tool: Tool, limit: Limit) -> RunSettings<'_> {
+        RunSettings {
             tool,
             inputs: vec![("Steady State Time", "1".to_owned()), ("Latency Generic Msg Rate", "0".to_owned())],
             threads: &self.threads,
@@ -94,7 +94,7 @@ fn start_up(link: &mut Link) {
     link.tally.counts.updates = 50;
     link.tally.time(timed(Kind::Update, 300_000, 0));
     link.say(Word::Milestone(Milestone::AllImages(Nanos(1_250_000_000))));
-    link.begin(Phase::Steady);
+    link.begin(RunPhase::Steady);
 }
 
 /// A message that was sent `late_ns` after its due time and took `took_ns`.
@@ -120,7 +120,7 @@ fn steady(link: &mut Link) {
 }
 
 fn measure(
-    run: &Run<'_>,
+    run: &RunSettings<'_>,
     work: impl Fn(usize, Link) + Clone + Send + 'static,
 ) -> (anyhow::Result<Verdict>, String) {
     let screen = Screen::default();
@@ -135,7 +135,7 @@ fn measure(
 
 /// A run that its user ends at once.
 fn interrupted(
-    run: &Run<'_>,
+    run: &RunSettings<'_>,
     work: impl Fn(usize, Link) + Clone + Send + 'static,
 ) -> anyhow::Result<Outcome> {
     collect(run, &Clock::calibrate(), Vec::new(), &|| true, Box::new(std::io::sink()), work)
@@ -153,7 +153,10 @@ fn steady_lines(text: &str) -> String {
 #[test]
 fn a_run_that_never_posted_though_it_was_asked_to_does_not_pass() {
     let place = Place::new(1);
-    let run = Run { rates: Rates { posts: 100, ..Rates::default() }, ..place.run(Tool::Consumer, limit(1)) };
+    let run = RunSettings {
+        rates: Rates { posts: 100, ..Rates::default() },
+        ..place.run(Tool::Consumer, limit(1))
+    };
     let (verdict, shown) = measure(&run, |_, mut link| {
         start_up(&mut link);
         steady(&mut link);
@@ -275,7 +278,7 @@ fn without_all_images_in_time_there_is_no_steady_state() {
         link.tally.counts.images = [100, 70][number];
         if number == 0 {
             link.say(Word::Milestone(Milestone::AllImages(Nanos(2))));
-            link.begin(Phase::Steady);
+            link.begin(RunPhase::Steady);
         }
         settle_until_over(&mut link);
         link.end(Ok(()));
@@ -409,7 +412,7 @@ fn a_user_can_end_any_run_and_cuts_one_short_that_has_a_time() {
     for is_timed in [false, true] {
         let place = Place::new(1);
         let run = place.run(Tool::Provider, Limit::RunTime(Duration::from_secs(3_600)));
-        let outcome = interrupted(&Run { is_timed, ..run }, |_, mut link| {
+        let outcome = interrupted(&RunSettings { is_timed, ..run }, |_, mut link| {
             link.tally.counts.updates = 7;
             settle_until_over(&mut link);
             link.end(Ok(()));
@@ -467,7 +470,7 @@ fn times_of_another_clock_or_unit_are_no_result() {
 }
 
 /// The main thread's collector without a running loop, and the link of its working thread.
-fn by_hand<'a>(run: &'a Run<'a>) -> (Collector<'a>, Link, Receiver<(usize, Word)>) {
+fn by_hand<'a>(run: &'a RunSettings<'a>) -> (Collector<'a>, Link, Receiver<(usize, Word)>) {
     let terms = Terms::default();
     let Links { mut threads, handles, is_over, said } = Links::new(1, terms);
     let output = Output::open(run, Box::new(std::io::sink())).unwrap();

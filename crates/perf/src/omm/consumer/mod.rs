@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::plan::ConsumerPlan;
-use super::collect::{self, Limit, Rates, Run, Tool};
+use super::collect::{self, Limit, Rates, RunSettings, Tool};
 use super::options::ConsumerArgs;
 
 /// Runs a thread of a consumer with these options.
@@ -44,7 +44,7 @@ impl ConsumerArgs {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         self.check()?;
         let plan = Arc::new(ConsumerPlan::new(self)?);
-        let run = Run {
+        let run = RunSettings {
             tool: Tool::Consumer,
             inputs: plan.inputs(self),
             threads: &self.threads,

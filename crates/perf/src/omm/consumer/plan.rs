@@ -11,14 +11,14 @@ use tapeline_console::failure::Hinted;
 use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_console::paths;
 use tapeline_omm::Dictionary;
-use tapeline_omm::role::consumer::{Backoff, Settings};
+use tapeline_omm::role::consumer::{Backoff, ConsumerSettings};
 use tapeline_omm::rwf::Domain;
 
 use super::super::division::Division;
-use super::super::item_list::{self, Item};
+use super::super::item_list::{self, ListedItem};
 use super::super::messages::{DomainMessages, Messages, Payload};
 use super::super::options::ConsumerArgs;
-use super::super::source::Source;
+use super::super::source::InputSource;
 use super::super::stamp::Unit;
 use super::super::tally::Kind;
 use super::servers::Servers;
@@ -28,7 +28,7 @@ pub(super) struct ConsumerPlan {
     /// Per thread.
     servers: Vec<Servers>,
     pub(super) credentials: Login,
-    pub(super) settings: Settings,
+    pub(super) settings: ConsumerSettings,
     pub(super) json: JsonSettings,
     pub(super) dictionary: Arc<Dictionary>,
     dictionary_files: DictionaryArgs,
@@ -37,14 +37,14 @@ pub(super) struct ConsumerPlan {
     pub(super) service: String,
     pub(super) asks_by_id: bool,
     /// Of all threads: first the common ones.
-    items: Vec<Item>,
+    items: Vec<ListedItem>,
     pub(super) division: Division,
     pub(super) tick_rate: u64,
     pub(super) request_rate: u64,
     /// Posts per second, and those with a time.
-    pub(super) posts: Rate,
+    pub(super) posts: MessageRate,
     /// The same for generic messages.
-    pub(super) generics: Rate,
+    pub(super) generics: MessageRate,
     pub(super) is_snapshot: bool,
     pub(super) measures_decode: bool,
     pub(super) says_due: bool,
@@ -56,7 +56,7 @@ pub(super) struct ConsumerPlan {
 
 /// Messages per second, and those that carry a time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rate {
+pub(super) struct MessageRate {
     pub(super) all: u64,
     pub(super) stamped: u64,
 }
@@ -82,8 +82,8 @@ impl ConsumerPlan {
             )
             .into());
         }
-        let posts = Rate { all: args.posting_rate, stamped: args.posting_latency_rate };
-        let generics = Rate { all: args.generic_msg_rate, stamped: args.generic_msg_latency_rate };
+        let posts = MessageRate { all: args.posting_rate, stamped: args.posting_latency_rate };
+        let generics = MessageRate { all: args.generic_msg_rate, stamped: args.generic_msg_latency_rate };
         let messages = match posts.all + generics.all {
             0 => None,
             _ => Some(Messages::load(args.msg_file.as_deref(), &dictionary)?),
@@ -129,7 +129,7 @@ impl ConsumerPlan {
     }
 
     /// The items of a thread in order.
-    pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &Item> + Clone {
+    pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &ListedItem> + Clone {
         self.division.items(&self.items, thread)
     }
 
@@ -161,16 +161,16 @@ impl ConsumerPlan {
 
 /// The role's settings, from the configuration; without reconnect settings, one connection attempt per second, as in
 /// the guide.
-fn settings(chosen: &Chosen, items: usize) -> Settings {
+fn settings(chosen: &Chosen, items: usize) -> ConsumerSettings {
     let usual = chosen.consumer();
     let second = Duration::from_secs(1);
     let first = chosen.reconnect_min.unwrap_or(second);
     let most = chosen.reconnect_max.unwrap_or(first).max(first);
-    Settings { reconnect: Backoff { first, most }, most_items: usual.most_items.max(items), ..usual }
+    ConsumerSettings { reconnect: Backoff { first, most }, most_items: usual.most_items.max(items), ..usual }
 }
 
 /// Whether an item accepts messages of this kind.
-pub(super) fn takes(item: &Item, kind: Kind) -> bool {
+pub(super) fn takes(item: &ListedItem, kind: Kind) -> bool {
     match kind {
         Kind::Post => item.takes_posts,
         Kind::Generic => item.takes_generics,
@@ -192,7 +192,7 @@ fn payloads(messages: &Messages, kind: Kind, domain: Domain) -> &[Payload] {
 }
 
 /// Checks that the messages have a recipient, and contents for every domain.
-fn check(items: &[Item], messages: &Messages, kind: Kind, args: &ConsumerArgs) -> Result<(), Hinted> {
+fn check(items: &[ListedItem], messages: &Messages, kind: Kind, args: &ConsumerArgs) -> Result<(), Hinted> {
     let (option, attribute, what) = match kind {
         Kind::Post => ("--posting-rate", "post", "posts"),
         _ => ("--generic-msg-rate", "generic", "generic messages"),
@@ -207,9 +207,9 @@ fn check(items: &[Item], messages: &Messages, kind: Kind, args: &ConsumerArgs) -
     match taking.find(|item| payloads(messages, kind, item.domain).is_empty()) {
         None => Ok(()),
         Some(item) => {
-            let file = match Source::of(args.msg_file.as_deref(), Messages::FILE) {
-                Source::File(path) => paths::shown(&path).to_string(),
-                Source::BuiltIn => "the built-in file".to_owned(),
+            let file = match InputSource::of(args.msg_file.as_deref(), Messages::FILE) {
+                InputSource::File(path) => paths::shown(&path).to_string(),
+                InputSource::BuiltIn => "the built-in file".to_owned(),
             };
             let domain = item.domain;
             Err(Hinted::new(

@@ -14,10 +14,10 @@ use tapeline_omm::rwf::{
 use super::super::slices::{Lots, Share, Slices};
 use super::super::stamp::{self, Stamp};
 use super::super::tally::{Counts, Kind, Tally};
-use super::plan::{ConsumerPlan, Rate};
+use super::plan::{ConsumerPlan, MessageRate};
 
 /// All traffic that is sent in the steady state.
-pub(super) struct Sending {
+pub(super) struct SteadyTraffic {
     slices: Slices,
     /// Due time of the current burst.
     due: Nanos,
@@ -51,7 +51,7 @@ struct Flow {
 /// Maximum bytes of a message in addition to its payload: a header and two times.
 const BESIDE: usize = 128;
 
-impl Sending {
+impl SteadyTraffic {
     /// Sends to these items, from `start` on.
     pub(super) fn new(
         plan: &Arc<ConsumerPlan>,
@@ -104,7 +104,7 @@ impl Flow {
         plan: &Arc<ConsumerPlan>,
         kind: Kind,
         items: Vec<(Handle, Domain)>,
-        rate: Rate,
+        rate: MessageRate,
         poster: PostUserInfo,
     ) -> Option<Self> {
         if rate.all == 0 || items.is_empty() {

@@ -8,7 +8,9 @@ use tapeline_measure::Nanos;
 use tapeline_omm::domain::directory::{ServiceEntry, ServiceState};
 use tapeline_omm::domain::standby::{ConnectionStatus, ServerType};
 use tapeline_omm::role::Outbox;
-use tapeline_omm::role::consumer::{Application, Consumer, Event, Handle, ItemRequest, ServiceName};
+use tapeline_omm::role::consumer::{
+    Consumer, ConsumerApplication, ConsumerEvent, Handle, ItemRequest, ServiceName,
+};
 use tapeline_omm::rwf::Domain;
 use tapeline_wire::rssl::{ConnectionId, Reactor};
 
@@ -305,12 +307,12 @@ impl Hearing<'_> {
     }
 }
 
-impl Application for Hearing<'_> {
+impl ConsumerApplication for Hearing<'_> {
     #[inline]
-    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: Event<'_>) {
+    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: ConsumerEvent<'_>) {
         let wants = &mut *self.wants;
         match event {
-            Event::Message { closure, message, is_final, .. } => {
+            ConsumerEvent::Message { closure, message, is_final, .. } => {
                 if is_final {
                     wants.closed.push(closure);
                 }
@@ -319,31 +321,33 @@ impl Application for Hearing<'_> {
                     ServerType::Standby => self.taking.of_standby(message),
                 }
             }
-            Event::State { closure, state, is_final, .. } => {
+            ConsumerEvent::State { closure, state, is_final, .. } => {
                 if is_final {
                     wants.closed.push(closure);
                 }
                 let is_active = self.server_type == ServerType::Active;
                 self.taking.state(closure, &state, is_final, is_active);
             }
-            Event::Connect { attempt } => (wants.connection, wants.attempt) = (true, attempt),
-            Event::Disconnect => wants.disconnection = true,
-            Event::TimedOut(wait) => wants.timed_out = Some(format!("{wait:?} timed out").to_lowercase()),
-            Event::Ended { state } => wants.refusal = Some(state.to_string()),
-            Event::Directory(_) => {
+            ConsumerEvent::Connect { attempt } => (wants.connection, wants.attempt) = (true, attempt),
+            ConsumerEvent::Disconnect => wants.disconnection = true,
+            ConsumerEvent::TimedOut(wait) => {
+                wants.timed_out = Some(format!("{wait:?} timed out").to_lowercase());
+            }
+            ConsumerEvent::Ended { state } => wants.refusal = Some(state.to_string()),
+            ConsumerEvent::Directory(_) => {
                 wants.has_news = true;
                 self.tell(consumer, out);
             }
-            Event::Dictionary(dictionary) => {
+            ConsumerEvent::Dictionary(dictionary) => {
                 wants.has_news = true;
                 if self.server_type == ServerType::Active {
                     self.taking.set_dictionary(dictionary);
                 }
             }
-            Event::DictionaryFailed(failed) => {
+            ConsumerEvent::DictionaryFailed(failed) => {
                 self.taking.note(&format!("the provider's dictionary cannot be had: {failed}"));
             }
-            Event::Malformed(fault) => self.taking.malformed(&fault.to_string()),
+            ConsumerEvent::Malformed(fault) => self.taking.malformed(&fault.to_string()),
             _ => {}
         }
     }

@@ -11,7 +11,7 @@ use tapeline_omm::{Dictionary, State};
 
 use super::super::link::{Link, Word};
 use super::super::stamp::{self, Stamp};
-use super::super::tally::{Kind, Milestone, Phase, Timed};
+use super::super::tally::{Kind, Milestone, RunPhase, Timed};
 use super::decoding::{Decoder, Found};
 use super::plan::ConsumerPlan;
 use super::renewal::Renewal;
@@ -99,7 +99,7 @@ impl Taking {
     pub(super) fn complete(&mut self) {
         let now = monotonic_ns();
         self.link.say(Word::Milestone(Milestone::AllImages(Nanos(now))));
-        self.link.begin(Phase::Steady);
+        self.link.begin(RunPhase::Steady);
         if self.plan.is_snapshot {
             self.link.say(Word::Milestone(Milestone::Done(Nanos(now))));
         }

@@ -18,7 +18,7 @@ use tapeline_wire::rssl::{Event, Reactor};
 use super::super::link::{Link, Word};
 use super::super::tally::Milestone;
 use super::plan::ConsumerPlan;
-use super::sending::Sending;
+use super::sending::SteadyTraffic;
 use super::server::Server;
 use super::taking::Taking;
 
@@ -47,7 +47,7 @@ enum Stage {
     Waiting,
     /// Requesting items, and waiting for their images.
     Startup,
-    Steady(Sending),
+    Steady(SteadyTraffic),
     Over,
 }
 
@@ -304,7 +304,7 @@ impl Working {
         let asking = self.servers[self.active].asking.as_ref();
         let (posts, generics) =
             asking.map(|asking| (asking.posts.clone(), asking.generics.clone())).unwrap_or_default();
-        Stage::Steady(Sending::new(&self.plan, posts, generics, taking.poster, now))
+        Stage::Steady(SteadyTraffic::new(&self.plan, posts, generics, taking.poster, now))
     }
 
     /// Lets the roles do what is due; returns when they are due next.

@@ -20,7 +20,7 @@ use tapeline_console::paths;
 use tapeline_omm::Dictionary;
 
 pub use self::payload::Payload;
-use super::source::Source;
+use super::source::InputSource;
 
 /// Maximum bytes of a file: 400 times the public one.
 const MOST_BYTES: u64 = 4 << 20;
@@ -68,12 +68,12 @@ impl Messages {
     /// # Errors
     /// The file cannot be read; or file, line, field and the expected value.
     pub fn load(path: Option<&Path>, dictionary: &Dictionary) -> anyhow::Result<Self> {
-        match Source::of(path, Self::FILE) {
-            Source::File(path) => {
+        match InputSource::of(path, Self::FILE) {
+            InputSource::File(path) => {
                 let text = xml::text(paths::short(&path), MOST_BYTES, "a file of messages")?;
                 Self::parse(&paths::shown(&path).to_string(), &text, dictionary)
             }
-            Source::BuiltIn => Self::parse("the messages that are built in", BUILT_IN, dictionary),
+            InputSource::BuiltIn => Self::parse("the messages that are built in", BUILT_IN, dictionary),
         }
     }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::plan::NiProviderPlan;
-use super::collect::{self, Limit, Rates, Run, Tool};
+use super::collect::{self, Limit, Rates, RunSettings, Tool};
 use super::options::NiProviderArgs;
 
 impl NiProviderArgs {
@@ -27,7 +27,7 @@ impl NiProviderArgs {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         self.check()?;
         let plan = Arc::new(NiProviderPlan::new(self)?);
-        let run = Run {
+        let run = RunSettings {
             tool: Tool::NiProvider,
             inputs: plan.inputs(self),
             threads: &self.threads,

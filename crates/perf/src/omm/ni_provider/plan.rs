@@ -14,10 +14,10 @@ use tapeline_omm::Dictionary;
 use tapeline_omm::domain::ServiceEntry;
 use tapeline_omm::domain::directory::ServiceState;
 use tapeline_omm::role::consumer::Backoff;
-use tapeline_omm::role::ni_provider::Settings;
+use tapeline_omm::role::ni_provider::NiProviderSettings;
 
 use super::super::division::Division;
-use super::super::item_list::{self, Item};
+use super::super::item_list::{self, ListedItem};
 use super::super::options::NiProviderArgs;
 use super::super::publishing::Publishing;
 use super::super::stamp::Unit;
@@ -31,7 +31,7 @@ pub(super) struct NiProviderPlan {
     /// Endpoints of each thread, to be tried in turn; at least one each.
     endpoints: Vec<Vec<Endpoint>>,
     pub(super) credentials: Login,
-    pub(super) settings: Settings,
+    pub(super) settings: NiProviderSettings,
     pub(super) json: JsonSettings,
     /// Cores of the API dispatch threads; empty with user dispatch.
     pub(super) api_threads: Vec<Core>,
@@ -39,7 +39,7 @@ pub(super) struct NiProviderPlan {
     dictionary_files: DictionaryArgs,
     pub(super) service: ServiceEntry,
     /// Of all threads: first the common ones.
-    items: Vec<Item>,
+    items: Vec<ListedItem>,
     division: Division,
 }
 
@@ -97,7 +97,7 @@ impl NiProviderPlan {
     }
 
     /// The items of a thread in order.
-    pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &Item> {
+    pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &ListedItem> {
         self.division.items(&self.items, thread)
     }
 
@@ -115,11 +115,11 @@ impl NiProviderPlan {
 }
 
 /// The role's settings, from the configuration; without reconnect settings, one connection attempt per second.
-fn settings(chosen: &Chosen, items: usize) -> Settings {
-    let usual = Settings::default();
+fn settings(chosen: &Chosen, items: usize) -> NiProviderSettings {
+    let usual = NiProviderSettings::default();
     let first = chosen.reconnect_min.unwrap_or(AGAIN);
     let most = chosen.reconnect_max.unwrap_or(first).max(first);
-    Settings {
+    NiProviderSettings {
         reconnect: Backoff { first, most },
         reconnect_attempts: chosen.reconnect_attempts,
         login_timeout: chosen.login_timeout.unwrap_or(usual.login_timeout),

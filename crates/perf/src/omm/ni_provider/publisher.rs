@@ -3,7 +3,7 @@
 use tapeline_omm::Refused;
 use tapeline_omm::domain::post;
 use tapeline_omm::role::consumer::Handle;
-use tapeline_omm::role::ni_provider::{Application, Event, NiProvider, Publish};
+use tapeline_omm::role::ni_provider::{NiProvider, NiProviderApplication, NiProviderEvent, Publish};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{Container, Domain, Header};
 
@@ -16,7 +16,7 @@ use super::super::stamp;
 
 /// An item.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
+pub(super) struct PublishedItem {
     pub(super) handle: Handle,
     pub(super) domain: Domain,
     pub(super) is_book: bool,
@@ -33,7 +33,7 @@ pub(super) struct Publisher {
     /// Decodes the hub's messages, if decoding is measured.
     decoder: Option<Decoder>,
     /// The items of this connection, in the order in which their images are sent.
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<PublishedItem>,
     /// Number of items that have their image.
     pub(super) images: usize,
     /// Index of the next item to update.
@@ -156,15 +156,15 @@ impl Publisher {
     }
 }
 
-impl Application for Publisher {
-    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
+impl NiProviderApplication for Publisher {
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: NiProviderEvent<'_>) {
         match event {
-            Event::Connect { attempt } => (self.wants_connection, self.attempt) = (true, attempt),
-            Event::Disconnect => self.wants_disconnection = true,
-            Event::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),
-            Event::Ended { state } => self.refusal = Some(state.to_string()),
-            Event::Ready => self.is_ready = true,
-            Event::Message { message, .. } => {
+            NiProviderEvent::Connect { attempt } => (self.wants_connection, self.attempt) = (true, attempt),
+            NiProviderEvent::Disconnect => self.wants_disconnection = true,
+            NiProviderEvent::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),
+            NiProviderEvent::Ended { state } => self.refusal = Some(state.to_string()),
+            NiProviderEvent::Ready => self.is_ready = true,
+            NiProviderEvent::Message { message, .. } => {
                 if let Ok(Header::Post(header)) = message.header() {
                     self.link.tally.counts.posts += 1;
                     if let Some(decoder) = &mut self.decoder {
@@ -180,7 +180,7 @@ impl Application for Publisher {
                     }
                 }
             }
-            Event::Malformed(fault) => {
+            NiProviderEvent::Malformed(fault) => {
                 // Once: the statistics have the count.
                 if self.link.tally.counts.malformed == 0 {
                     anstream::eprintln!("note: a message of the hub's cannot be read: {fault}");

@@ -18,9 +18,9 @@ use super::super::consumer::decoding::Decoder;
 use super::super::dispatching::{self, Dispatched};
 use super::super::link::{Link, Word};
 use super::super::slices::Slices;
-use super::super::tally::{Milestone, Phase};
+use super::super::tally::{Milestone, RunPhase};
 use super::plan::NiProviderPlan;
-use super::publisher::{Item, Publisher};
+use super::publisher::{PublishedItem, Publisher};
 use tapeline_omm::role::Nowhere;
 
 /// Maximum time between two checks for the end.
@@ -31,7 +31,7 @@ const GOODBYE_NS: u64 = 5_000_000_000;
 /// Runs one thread until it is told to end, or its connection is lost.
 pub(super) fn work(plan: &Arc<NiProviderPlan>, thread: usize, mut link: Link) {
     // It has no start-up phase: images are part of its traffic.
-    link.tally.phase = Phase::Steady;
+    link.tally.phase = RunPhase::Steady;
     let decoder = plan.measures_decode.then(|| Decoder::new(Arc::clone(&plan.dictionary)));
     let mut publisher = Publisher::new(link, decoder);
     let how = Working::new(plan, thread, &mut publisher).and_then(|mut working| working.run(&mut publisher));
@@ -71,7 +71,7 @@ impl Working {
         for (number, item) in plan.items_of(thread).enumerate() {
             let handle = provider.add(plan.service.id, item.domain, item.name.as_bytes(), number as u64)?;
             let is_book = plan.publishing.is_book(item.domain).unwrap_or_default();
-            publisher.items.push(Item { handle, domain: item.domain, is_book, update: 0 });
+            publisher.items.push(PublishedItem { handle, domain: item.domain, is_book, update: 0 });
         }
         let publishing = &plan.publishing;
         let (tick_rate, seed) = (publishing.tick_rate, now().0 ^ (thread as u64).rotate_right(16));

@@ -10,7 +10,7 @@ use super::provider::PublishingArgs;
 use super::{ConsumerArgs, DispatchArgs, NiProviderArgs, ProviderArgs, ResultArgs, StampRate, ThreadArgs};
 use crate::omm::item_list;
 use crate::omm::messages::Messages;
-use crate::omm::source::Source;
+use crate::omm::source::InputSource;
 
 /// Names and values.
 pub(in super::super) type Inputs = Vec<(&'static str, String)>;
@@ -49,8 +49,8 @@ impl ConsumerArgs {
             ("Latency Posting Rate", self.posting_latency_rate.to_string()),
             ("Generic Msg Rate", self.generic_msg_rate.to_string()),
             ("Latency Generic Msg Rate", self.generic_msg_latency_rate.to_string()),
-            ("Item File", Source::of(self.items.item_file.as_deref(), item_list::FILE).to_string()),
-            ("Data File", Source::of(self.msg_file.as_deref(), Messages::FILE).to_string()),
+            ("Item File", InputSource::of(self.items.item_file.as_deref(), item_list::FILE).to_string()),
+            ("Data File", InputSource::of(self.msg_file.as_deref(), Messages::FILE).to_string()),
             ("Summary File", paths::shown(&self.summary_file).to_string()),
             ("Stats File", self.stats_file.clone()),
             ("Latency Log File", latency_file(&self.results)),
@@ -93,7 +93,7 @@ impl ProviderArgs {
             ("Generic Msg Rate", self.generic_msg_rate.to_string()),
             ("Latency Generic Msg Rate", stamps(self.generic_msg_latency_rate)),
             ("Refresh Burst Size", publishing.refresh_burst_size.to_string()),
-            ("Data File", Source::of(publishing.msg_file.as_deref(), Messages::FILE).to_string()),
+            ("Data File", InputSource::of(publishing.msg_file.as_deref(), Messages::FILE).to_string()),
             ("Pre-Encoded Updates", yes(publishing.pre_enc)),
             ("Nanosecond Time", yes(self.times.nano_time)),
             ("Measure Encode", yes(publishing.measure_encode)),
@@ -127,8 +127,8 @@ impl NiProviderArgs {
             ("Update Rate", publishing.update_rate.to_string()),
             ("Latency Update Rate", stamps(publishing.stamped_updates())),
             ("Refresh Burst Size", publishing.refresh_burst_size.to_string()),
-            ("Item File", Source::of(self.items.item_file.as_deref(), item_list::FILE).to_string()),
-            ("Data File", Source::of(publishing.msg_file.as_deref(), Messages::FILE).to_string()),
+            ("Item File", InputSource::of(self.items.item_file.as_deref(), item_list::FILE).to_string()),
+            ("Data File", InputSource::of(publishing.msg_file.as_deref(), Messages::FILE).to_string()),
         ]);
         inputs.extend(self.service.service_id.map(|id| ("Service ID", id.to_string())));
         inputs.extend([

@@ -20,8 +20,8 @@ use tapeline_measure::{Verdict, floor_ns};
 use self::record::Results;
 pub(super) use self::record::{Cost, Second};
 pub(super) use self::resources::{Resources, Sample};
-pub(super) use self::statistics::{Interval, Moment};
-use super::collect::{Run, Tool};
+pub(super) use self::statistics::{Interval, IntervalEnd};
+use super::collect::{RunSettings, Tool};
 use super::sums::{Figures, Sums};
 use super::tally::{Tally, Terms};
 use super::verdict::{self, Failure};
@@ -29,7 +29,7 @@ use crate::run_folder::RunFolder;
 
 /// All output of a run: opened in advance, so that write errors are detected before the run begins.
 pub(super) struct Output<'a> {
-    run: &'a Run<'a>,
+    run: &'a RunSettings<'a>,
     console: Box<dyn Write + 'a>,
     summary: Lines,
     threads: Vec<ThreadFiles>,
@@ -52,7 +52,7 @@ impl<'a> Output<'a> {
     ///
     /// # Errors
     /// A file or the folder cannot be created or written, or two of the files have the same name.
-    pub(super) fn open(run: &'a Run<'a>, console: Box<dyn Write + 'a>) -> anyhow::Result<Self> {
+    pub(super) fn open(run: &'a RunSettings<'a>, console: Box<dyn Write + 'a>) -> anyhow::Result<Self> {
         let latency_file = run.results.latency_file.as_deref();
         if latency_file == Some(run.stats_file) {
             let name = format!("{}1.csv", run.stats_file);
@@ -112,7 +112,7 @@ impl<'a> Output<'a> {
     pub(super) fn interval(
         &mut self,
         intervals: &[Option<(u64, Interval)>],
-        moment: &Moment,
+        moment: &IntervalEnd,
         images: &[Option<f64>],
     ) -> anyhow::Result<()> {
         let tool = self.run.tool;
@@ -120,7 +120,7 @@ impl<'a> Output<'a> {
         let mut shown = String::new();
         for (thread, interval) in intervals.iter().enumerate() {
             if let Some((seconds, interval)) = interval {
-                let moment = &Moment { seconds: *seconds, ..*moment };
+                let moment = &IntervalEnd { seconds: *seconds, ..*moment };
                 let row = statistics::row(tool, interval, moment);
                 self.threads[thread].statistics.write(|out| writeln!(out, "{row}"))?;
                 self.totals.0 += interval.counts.requests;

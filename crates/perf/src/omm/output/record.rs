@@ -7,7 +7,7 @@ use tapeline_measure::{Environment, Evidence, Jitter, Nanos, Recorder, Spent, Ve
 
 use super::resources::Resources;
 use super::transport;
-use crate::omm::collect::{Run, Tool};
+use crate::omm::collect::{RunSettings, Tool};
 use crate::omm::stamp::Unit;
 use crate::omm::sums::{Figures, PhaseFigures, Sums};
 use crate::omm::tally::Times;
@@ -65,7 +65,7 @@ impl Results<'_> {
     }
 
     /// The record.
-    pub(super) fn record(&self, run: &Run<'_>, cost: &Cost<'_>) -> run_folder::Run {
+    pub(super) fn record(&self, run: &RunSettings<'_>, cost: &Cost<'_>) -> run_folder::Run {
         let Figures { counts, steady, .. } = &self.figures;
         // For a consumer that reached the steady state, only that phase is measured.
         let (seconds, messages) = steady
@@ -192,7 +192,7 @@ impl Results<'_> {
 }
 
 /// The inputs under the guide's names, and the paths of the guide's files.
-fn settings(run: &Run<'_>) -> serde_json::Value {
+fn settings(run: &RunSettings<'_>) -> serde_json::Value {
     let inputs = run.inputs.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
     json!({
         "inputs": inputs.collect::<serde_json::Map<_, _>>(),

@@ -31,7 +31,7 @@ pub(in super::super) struct Resources(Vec<Sample>);
 
 /// The extremes and the mean of all samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Spread {
+pub(super) struct SampleSpread {
     pub(super) most: f64,
     pub(super) least: f64,
     pub(super) mean: f64,
@@ -50,20 +50,20 @@ impl Resources {
         self.0.len() as u64
     }
 
-    pub(super) fn cpu_percent(&self) -> Spread {
+    pub(super) fn cpu_percent(&self) -> SampleSpread {
         self.spread(|sample| sample.cpu_percent)
     }
 
-    pub(super) fn memory_mb(&self) -> Spread {
+    pub(super) fn memory_mb(&self) -> SampleSpread {
         self.spread(Sample::memory_mb)
     }
 
-    fn spread(&self, of: impl Fn(&Sample) -> f64) -> Spread {
+    fn spread(&self, of: impl Fn(&Sample) -> f64) -> SampleSpread {
         if self.0.is_empty() {
-            return Spread::default();
+            return SampleSpread::default();
         }
         let values = || self.0.iter().map(&of);
-        Spread {
+        SampleSpread {
             most: values().fold(f64::NEG_INFINITY, f64::max),
             least: values().fold(f64::INFINITY, f64::min),
             mean: values().sum::<f64>() / self.0.len() as f64,

@@ -42,7 +42,7 @@ impl Interval {
 
 /// The end of an interval, and the process's resource usage in it.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Moment {
+pub(in super::super) struct IntervalEnd {
     /// Wall-clock time.
     pub(in super::super) utc: Nanos,
     /// Seconds of the run.
@@ -94,7 +94,7 @@ const PERCENTILES: [(&str, Rank); 5] = [
 ];
 
 /// A row.
-pub(super) fn row(tool: Tool, interval: &Interval, moment: &Moment) -> String {
+pub(super) fn row(tool: Tool, interval: &Interval, moment: &IntervalEnd) -> String {
     let Interval { counts, updates, posts, generics, .. } = interval;
     let mut cells = vec![utc(moment.utc)];
     match tool {
@@ -156,7 +156,7 @@ pub(super) fn console(
     tool: Tool,
     thread: Option<usize>,
     interval: &Interval,
-    moment: &Moment,
+    moment: &IntervalEnd,
     totals: (u64, u64),
 ) -> String {
     if tool == Tool::Transport {
@@ -241,7 +241,7 @@ mod tests {
     use crate::omm::tally::{Kind, Timed};
 
     /// An interval with samples of every kind, and its end.
-    fn sample() -> (Interval, Moment) {
+    fn sample() -> (Interval, IntervalEnd) {
         let mut tally = Tally::new(Terms::default());
         let times = [
             (Kind::Update, 50_000),
@@ -282,7 +282,7 @@ mod tests {
         };
         let mut interval = Interval::new(Terms::default());
         interval.add(&tally);
-        let moment = Moment {
+        let moment = IntervalEnd {
             utc: Nanos(1_622_639_247_999_999_999),
             second: 5,
             seconds: 5,

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::resources::{MEGABYTE, Resources};
-use super::statistics::{Interval, Moment};
+use super::statistics::{Interval, IntervalEnd};
 use super::summary::SummaryLines;
 use crate::omm::sums::{Figures, Moments};
 use crate::omm::tally::{Counts, Times};
@@ -26,7 +26,7 @@ pub(super) fn cells(cells: &mut Vec<String>, counts: &Counts, times: &Times) {
 }
 
 /// Console text of an interval. `thread`: its number from 1, if there are several.
-pub(super) fn console(thread: Option<usize>, interval: &Interval, moment: &Moment) -> String {
+pub(super) fn console(thread: Option<usize>, interval: &Interval, moment: &IntervalEnd) -> String {
     let Interval { counts, updates, .. } = interval;
     let seconds = moment.seconds.max(1) as f64;
     let mut text = format!("{:03}:", moment.second);

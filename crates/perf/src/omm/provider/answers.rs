@@ -6,7 +6,9 @@ use tapeline_measure::Nanos;
 use tapeline_omm::Refused;
 use tapeline_omm::domain::post::Nak;
 use tapeline_omm::domain::{LoginFeatures, LoginRequest, login, standby};
-use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, StreamHandle};
+use tapeline_omm::role::provider::{
+    Provider, ProviderApplication, ProviderEvent, RequestedItem, StreamHandle,
+};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
     Container, DataState, DataType, MessageView, NakCode, PostHeader, State, StateCode, StreamState,
@@ -102,32 +104,32 @@ impl Reflections {
     }
 }
 
-impl Application for Answers<'_> {
-    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>) {
+impl ProviderApplication for Answers<'_> {
+    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>) {
         let answered = match event {
-            Event::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
-            Event::Directory { stream, .. } => {
+            ProviderEvent::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
+            ProviderEvent::Directory { stream, .. } => {
                 provider.directory(out, stream, &self.desk.plan.services).map(|_| ())
             }
-            Event::Dictionary { stream, .. } => {
+            ProviderEvent::Dictionary { stream, .. } => {
                 let _ = provider.dictionary(out, stream, &self.desk.plan.dictionary);
                 Ok(())
             }
-            Event::Open { stream, request } => {
+            ProviderEvent::Open { stream, request } => {
                 self.open(provider, stream, &request);
                 Ok(())
             }
-            Event::Reissue { stream, request } => {
+            ProviderEvent::Reissue { stream, request } => {
                 if request.wants_refresh() {
                     self.items.ask_again(provider, stream);
                 }
                 Ok(())
             }
-            Event::Closed { stream } => {
+            ProviderEvent::Closed { stream } => {
                 self.items.close(stream);
                 Ok(())
             }
-            Event::Post { stream, header, message, receipt } => {
+            ProviderEvent::Post { stream, header, message, receipt } => {
                 self.desk.link.tally.counts.posts += 1;
                 let nak = self.post(provider, out, stream, &header, &message);
                 if let Some(receipt) = receipt {
@@ -137,19 +139,19 @@ impl Application for Answers<'_> {
                 }
                 Ok(())
             }
-            Event::Generic { message, .. } => {
+            ProviderEvent::Generic { message, .. } => {
                 self.desk.heard_generic(&message);
                 Ok(())
             }
-            Event::Standing { takes_over: true } => {
+            ProviderEvent::Standing { takes_over: true } => {
                 self.items.take_over(provider);
                 Ok(())
             }
-            Event::RoundTrip { ns } => {
+            ProviderEvent::RoundTrip { ns } => {
                 self.desk.link.tally.round_trips.record(ns.cast_signed());
                 Ok(())
             }
-            Event::Malformed(fault) => {
+            ProviderEvent::Malformed(fault) => {
                 self.desk.link.tally.counts.malformed += 1;
                 // One line per connection: a peer can send any number of them.
                 if provider.counters().malformed == 1 {
@@ -207,7 +209,7 @@ impl Answers<'_> {
     }
 
     /// Accepts every item name.
-    fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
+    fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &RequestedItem<'_>) {
         self.desk.link.tally.counts.requests += 1;
         let plan = &self.desk.plan;
         let has_service = request.key.service_id.is_some_and(|id| plan.services.service(id).is_some());

@@ -17,7 +17,7 @@ use super::items::{Answer, Items};
 use super::working::{Desk, note_unwritten};
 
 /// A consumer's connection.
-pub(super) struct Client {
+pub(super) struct ProviderClient {
     pub(super) provider: Provider,
     pub(super) room: RoleConnection,
     pub(super) user: String,
@@ -38,7 +38,7 @@ const TURN: u32 = 16_384;
 /// the time.
 const TURN_BESIDE_IMAGES: u32 = 256;
 
-impl Client {
+impl ProviderClient {
     /// Creates the client of a connection that has just been opened.
     pub(super) fn new(agreed: &Negotiated, desk: &mut Desk, now: Nanos) -> Self {
         let plan = &desk.plan;

@@ -7,7 +7,7 @@ use tapeline_omm::rwf::StateCode;
 
 /// An item that has had its image.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
+pub(super) struct ProvidedItem {
     pub(super) stream: StreamHandle,
     pub(super) is_book: bool,
     /// Indices of its next update and its next generic message.
@@ -26,7 +26,7 @@ pub(super) enum Answer {
 /// One consumer's items.
 #[derive(Debug, Default)]
 pub(super) struct Items {
-    open: Vec<Item>,
+    open: Vec<ProvidedItem>,
     /// Indexed by stream.
     spots: Vec<Spot>,
     answers: VecDeque<(StreamHandle, Answer)>,
@@ -122,7 +122,7 @@ impl Items {
         let Some(spot) = self.spots.get_mut(stream.index()).filter(|spot| spot.is_asked) else { return };
         spot.is_waiting = false;
         if spot.place == 0 {
-            self.open.push(Item { stream, is_book, update: 0, generic: 0 });
+            self.open.push(ProvidedItem { stream, is_book, update: 0, generic: 0 });
             // There are at most as many items as streams, whose indices have 32 bits.
             spot.place = self.open.len() as u32;
         }
@@ -143,7 +143,7 @@ impl Items {
 
     /// The next item to update, if any.
     #[inline]
-    pub(super) fn next_update(&mut self) -> Option<&mut Item> {
+    pub(super) fn next_update(&mut self) -> Option<&mut ProvidedItem> {
         if self.next_update >= self.open.len() {
             self.next_update = 0;
         }
@@ -158,7 +158,7 @@ impl Items {
 
     /// The next item for a generic message, if any.
     #[inline]
-    pub(super) fn next_generic(&mut self) -> Option<&mut Item> {
+    pub(super) fn next_generic(&mut self) -> Option<&mut ProvidedItem> {
         if self.next_generic >= self.open.len() {
             self.next_generic = 0;
         }

@@ -27,7 +27,7 @@ use tapeline_console::failure::Hinted;
 use tapeline_wire::rssl::Reactor;
 
 use self::plan::ProviderPlan;
-use super::collect::{self, Limit, Rates, Run, Tool};
+use super::collect::{self, Limit, Rates, RunSettings, Tool};
 use super::options::{ProviderArgs, StampRate};
 
 /// Default port at which EMA's consumers connect to a provider.
@@ -71,7 +71,7 @@ impl ProviderArgs {
             let address = first.listen_for(&doors, address, &settings)?;
             anstream::println!("listening at {address}");
         }
-        let run = Run {
+        let run = RunSettings {
             tool: Tool::Provider,
             inputs: self.test_inputs(&plan.name, plan.service_name(), &plan.dictionary_files),
             threads: &self.threads,

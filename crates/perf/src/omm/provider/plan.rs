@@ -11,7 +11,7 @@ use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::directory::{Load, ServiceState};
 use tapeline_omm::domain::{Directory, ServiceEntry, ServicePart};
-use tapeline_omm::role::provider::Settings;
+use tapeline_omm::role::provider::ProviderSettings;
 use tapeline_omm::rwf::FilterAction;
 
 use super::super::options::{ProviderArgs, StampRate};
@@ -31,7 +31,7 @@ pub(super) struct ProviderPlan {
     pub(super) services: Directory,
     pub(super) dictionary: Arc<Dictionary>,
     pub(super) dictionary_files: DictionaryArgs,
-    pub(super) settings: Settings,
+    pub(super) settings: ProviderSettings,
     pub(super) json: JsonSettings,
     /// Cores of the API dispatch threads; empty with user dispatch.
     pub(super) api_threads: Vec<Core>,
@@ -82,11 +82,11 @@ impl ProviderPlan {
             services,
             dictionary,
             dictionary_files,
-            settings: Settings {
+            settings: ProviderSettings {
                 most_streams: args.open_limit.saturating_add(OTHER_STREAMS),
                 owed_bytes: MOST_OWED,
                 round_trip_interval_ms: args.rtt.unwrap_or(0),
-                ..Settings::default()
+                ..ProviderSettings::default()
             },
             json: chosen.json,
             api_threads: args.dispatch.beside(&args.threads),

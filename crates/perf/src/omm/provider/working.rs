@@ -19,9 +19,9 @@ use super::super::dispatching::{self, Dispatched};
 use super::super::link::Link;
 use super::super::slices::Slices;
 use super::super::stamp::{self, Stamp};
-use super::super::tally::{Kind, Phase, Timed};
+use super::super::tally::{Kind, RunPhase, Timed};
 use super::answers::Answers;
-use super::client::Client;
+use super::client::ProviderClient;
 use super::plan::ProviderPlan;
 
 /// Maximum wait of a thread that has nothing to send: the main thread may request its tally meanwhile.
@@ -73,7 +73,7 @@ pub(super) fn work(plan: &Arc<ProviderPlan>, thread: usize, reactor: Reactor, li
 impl Working {
     fn new(plan: &Arc<ProviderPlan>, thread: usize, reactor: Reactor, mut link: Link) -> Self {
         // A provider has no start-up phase.
-        link.tally.phase = Phase::Steady;
+        link.tally.phase = RunPhase::Steady;
         let desk = Desk {
             plan: Arc::clone(plan),
             link,
@@ -159,7 +159,7 @@ impl Working {
             self.reactor.flush();
             is_busy |= self.answer();
         }
-        let is_active = self.clients.open.values().any(Client::is_active);
+        let is_active = self.clients.open.values().any(ProviderClient::is_active);
         let idle = self.desk.plan.round_trips().map_or(IDLE, |interval| interval.min(IDLE));
         match (is_busy, is_active) {
             (true, _) => Duration::ZERO,
@@ -176,7 +176,7 @@ impl Working {
         let now = Nanos(monotonic_ns());
         let begun = self.slices.begun(now);
         let before = std::mem::replace(&mut self.desk.begun, begun);
-        if self.clients.open.values().any(Client::is_active) {
+        if self.clients.open.values().any(ProviderClient::is_active) {
             for number in before..begun {
                 self.desk.link.tally.slice(now.since(self.slices.due_of(number)));
             }
@@ -272,15 +272,15 @@ pub(super) fn note_unwritten(unwritten: &mut u64, refused: &Refused) {
 }
 
 impl Serve for Desk {
-    type Client = Client;
+    type Client = ProviderClient;
 
-    fn open(&mut self, agreed: &Negotiated, now: Nanos) -> Client {
-        Client::new(agreed, self, now)
+    fn open(&mut self, agreed: &Negotiated, now: Nanos) -> ProviderClient {
+        ProviderClient::new(agreed, self, now)
     }
 
     fn step(
         &mut self,
-        client: &mut Client,
+        client: &mut ProviderClient,
         _id: ConnectionId,
         sender: &mut Sender<'_>,
         message: Option<&[u8]>,
@@ -293,7 +293,7 @@ impl Serve for Desk {
         // Round trips use the actual time, not the time when the turn began.
         let measures_round_trips = self.plan.round_trips().is_some();
         let now = if measures_round_trips { Nanos(monotonic_ns()) } else { now };
-        let Client { provider, room, items, reflections, user, .. } = client;
+        let ProviderClient { provider, room, items, reflections, user, .. } = client;
         let mut answers = Answers { desk: self, items, reflections, user, now };
         let done = match message {
             Some(received) => room
@@ -312,12 +312,12 @@ impl Serve for Desk {
         Ok(())
     }
 
-    fn closing(&mut self, client: &Client, sender: &Sender<'_>) {
+    fn closing(&mut self, client: &ProviderClient, sender: &Sender<'_>) {
         let tally = &mut self.link.tally;
         client.room.unsent(sender, |message| tally.take_back(message, MessageClass::UPDATE));
     }
 
-    fn closed(&mut self, _id: ConnectionId, client: Client, reason: &str) {
+    fn closed(&mut self, _id: ConnectionId, client: ProviderClient, reason: &str) {
         let tally = &mut self.link.tally;
         tally.worst = tally.worst.worse(client.standing.served());
         tally.counts.malformed += client.room.unreadable();

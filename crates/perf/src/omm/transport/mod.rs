@@ -21,12 +21,12 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tapeline_client::endpoint::Endpoint;
-use tapeline_wire::rssl::{Reactor, Settings};
+use tapeline_wire::rssl::{ConnectionSettings, Reactor};
 
 pub(super) use self::message::SHORTEST;
-use self::sending::{Load, Rate};
+use self::sending::{Load, SendRate};
 use self::working::TransportPlan;
-use super::collect::{self, Limit, Rates, Run, Tool};
+use super::collect::{self, Limit, Rates, RunSettings, Tool};
 use super::options::{End, TransportPerfArgs};
 use super::stamp::Unit;
 
@@ -53,7 +53,7 @@ impl TransportPerfArgs {
             endpoint,
             attempts: self.attempts,
             load: Load {
-                rate: if self.unpaced { Rate::Unpaced } else { Rate::PerSecond(self.msg_rate) },
+                rate: if self.unpaced { SendRate::Unpaced } else { SendRate::PerSecond(self.msg_rate) },
                 stamps: self.stamps(),
                 says_due: !self.no_due,
                 len: self.msg_size as usize,
@@ -67,7 +67,7 @@ impl TransportPerfArgs {
             opened: AtomicUsize::new(0),
         });
         let (summary_file, stats_file) = (self.summary_file(), self.stats_file());
-        let run = Run {
+        let run = RunSettings {
             tool: Tool::Transport,
             inputs: self.inputs(),
             threads: &self.threads,
@@ -106,8 +106,8 @@ impl TransportPerfArgs {
     }
 
     /// The same settings for transport messages.
-    fn opaque(&self, settings: &Settings) -> Arc<Settings> {
-        let mut settings = Settings { protocol_type: PROTOCOL_TYPE, ..settings.clone() };
+    fn opaque(&self, settings: &ConnectionSettings) -> Arc<ConnectionSettings> {
+        let mut settings = ConnectionSettings { protocol_type: PROTOCOL_TYPE, ..settings.clone() };
         if let Some(protocols) = self.protocols() {
             settings.ws_protocols = protocols.to_vec();
         }

@@ -11,7 +11,7 @@ use super::message::{Said, Template};
 /// The load on each connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
-    pub(super) rate: Rate,
+    pub(super) rate: SendRate,
     pub(super) stamps: StampRate,
     /// Whether messages with a time also carry their due time.
     pub(super) says_due: bool,
@@ -25,7 +25,7 @@ pub(super) struct Load {
 
 /// The send rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rate {
+pub(super) enum SendRate {
     /// Messages per second, in bursts; 0 sends none.
     PerSecond(u64),
     /// As many as the connection accepts.
@@ -95,8 +95,8 @@ impl Sending {
     pub(super) fn new(load: &Load, is_json: bool, now: Nanos, seed: u64) -> Option<Self> {
         let start = if is_json { now + SETTLING_NS } else { now };
         let pace = match load.rate {
-            Rate::PerSecond(0) => return None,
-            Rate::PerSecond(rate) => Pace::Bursts {
+            SendRate::PerSecond(0) => return None,
+            SendRate::PerSecond(rate) => Pace::Bursts {
                 slices: Slices::new(load.tick_rate, start),
                 share: Share::new(rate, load.tick_rate),
                 stamps: match load.stamps {
@@ -106,7 +106,7 @@ impl Sending {
                 begun: 0,
                 burst: Burst { left: 0, stamp: None, due: start },
             },
-            Rate::Unpaced => {
+            SendRate::Unpaced => {
                 let hz = if let StampRate::PerSecond(hz) = load.stamps { hz } else { 0 };
                 Pace::Unpaced {
                     start,
@@ -263,14 +263,15 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use tapeline_wire::rssl::{Event, Reactor, Settings};
+    use tapeline_wire::rssl::{ConnectionSettings, Event, Reactor};
 
     use super::*;
     use crate::omm::tally::Terms;
 
     #[test]
     fn a_message_that_can_never_be_sent_is_not_tried_again_and_again() {
-        let settings = Arc::new(Settings { max_message_bytes: 50, ..Settings::default() });
+        let settings =
+            Arc::new(ConnectionSettings { max_message_bytes: 50, ..ConnectionSettings::default() });
         let [mut server, mut client] = [1, 1].map(|limit| Reactor::new(limit).unwrap());
         let address = server.listen("127.0.0.1:0".parse().unwrap(), &settings).unwrap();
         let now = || Nanos(monotonic_ns());
@@ -286,7 +287,7 @@ mod tests {
         }
         let sent = |len: usize, client: &mut Reactor| {
             let load = Load {
-                rate: Rate::PerSecond(1_000),
+                rate: SendRate::PerSecond(1_000),
                 stamps: StampRate::PerSecond(0),
                 says_due: false,
                 len,

@@ -12,7 +12,7 @@ use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_wire::rssl::{ConnectionId, Event, Negotiated, Reactor, Reason, Sender, Sent};
 
 use super::super::link::{Link, Word};
-use super::super::tally::{Milestone, Phase, Tally};
+use super::super::tally::{Milestone, RunPhase, Tally};
 use super::hearing::Heard;
 use super::sending::{Load, Sending};
 
@@ -46,7 +46,7 @@ pub(super) struct TransportPlan {
 
 /// Runs one thread's work.
 pub(super) fn work(plan: &Arc<TransportPlan>, thread: usize, reactor: Reactor, mut link: Link) {
-    link.begin(Phase::Steady);
+    link.begin(RunPhase::Steady);
     let mut working = Working {
         plan: Arc::clone(plan),
         thread,

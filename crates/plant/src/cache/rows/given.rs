@@ -6,13 +6,13 @@ use tapeline_omm::rwf::{
 };
 
 use super::super::fold;
-use super::super::limits::Refused;
-use super::{Kind, Row, Rows};
+use super::super::limits::NotApplied;
+use super::{Entries, Kind, Row};
 use crate::cache::image::View;
 
-impl Rows {
+impl Entries {
     /// Appends all rows as one container, for an entry of another.
-    pub(in super::super) fn put(&self, most: usize, out: &mut Vec<u8>) -> Result<(), Refused> {
+    pub(in super::super) fn put(&self, most: usize, out: &mut Vec<u8>) -> Result<(), NotApplied> {
         let rows = self.rows.iter().map(|row| row.bytes.len() + 16).sum::<usize>();
         let room = rows + self.summary.as_ref().map_or(0, Vec::len) + 32;
         fold::write(room, most, out, |room| {

@@ -12,7 +12,9 @@ use tapeline_console::arguments;
 use tapeline_console::failure::Hinted;
 use tapeline_console::output::{self, Format};
 use tapeline_console::stop::Stop;
-use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Session};
+use tapeline_feed::moldudp64::{
+    DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, MoldSession, PacketBuilder,
+};
 use tapeline_journal::{Directory, Next, Reader};
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::{self, thousands};
@@ -90,7 +92,7 @@ impl ToFeed {
         let whither = lines.describe();
         let pace = speed.0.map_or(PlayPace::Max, PlayPace::Original);
         let mut feed = Feed {
-            player: Player::new(lines, stop, pace, Session::new(&self.session)),
+            player: Player::new(lines, stop, pace, MoldSession::new(&self.session)),
             number: self.feed,
             messages: Vec::new(),
             ends: Vec::new(),
@@ -180,7 +182,7 @@ impl Feed {
         if tick.header.kind == Kind::Status {
             let text = if has(Flags::RESET) { status_text(tick)? } else { None };
             let Some(session) = text.as_deref().and_then(session_begun) else { return Ok(true) };
-            return self.begin_session(Session::new(session));
+            return self.begin_session(MoldSession::new(session));
         }
         if has(Flags::SOURCE) {
             return self.message(tick.header.feed_seq, time, tick);
@@ -196,7 +198,7 @@ impl Feed {
     }
 
     /// Starts a new session of the feed; the session before ends.
-    fn begin_session(&mut self, session: Session) -> anyhow::Result<bool> {
+    fn begin_session(&mut self, session: MoldSession) -> anyhow::Result<bool> {
         let ended =
             self.send()? && (self.player.next_sequence.is_none() || self.player.end(Duration::ZERO)?);
         (self.player.session, self.player.next_sequence) = (session, None);

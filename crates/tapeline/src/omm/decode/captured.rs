@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tapeline_measure::Nanos;
-use tapeline_wire::rssl::{Compression, Event, Negotiated, Reason, Session, Settings, Version};
+use tapeline_wire::rssl::{Compression, ConnectionSettings, Event, Negotiated, Reason, Session, Version};
 
-use super::streams::{Moment, Stream};
+use super::streams::{CapturedAt, Stream};
 
 /// A message on a connection of the capture.
 #[derive(Debug)]
 pub(super) struct Sent {
-    pub(super) moment: Moment,
+    pub(super) moment: CapturedAt,
     pub(super) source: SocketAddr,
     pub(super) destination: SocketAddr,
     /// Offset in its stream of the message's end.
@@ -78,7 +78,7 @@ fn follow(client: &Stream, server: &Stream, sent: &mut Vec<Sent>, lost: &mut Vec
     // The server's answer determines the protocol of both sides.
     let attempts = VERSIONS.into_iter().flat_map(|version| [(version, true), (version, false)]);
     let opened = attempts.into_iter().find_map(|(version, key_exchange)| {
-        let settings = Settings { key_exchange, ..patient() };
+        let settings = ConnectionSettings { key_exchange, ..patient() };
         let mut session = Session::follower(Arc::new(settings), version, &client.bytes, Nanos(0)).ok()?;
         let agreed = agreed(&mut session, &server.bytes)?;
         Some((session, agreed))
@@ -90,7 +90,7 @@ fn follow(client: &Stream, server: &Stream, sent: &mut Vec<Sent>, lost: &mut Vec
         return;
     };
     drain(&mut session, server, at, agreed.is_json(), sent, lost);
-    let settings = Settings {
+    let settings = ConnectionSettings {
         compression_type: agreed.compression,
         compression_forced: agreed.compression != Compression::None,
         max_fragment_size: agreed.max_fragment_size,
@@ -101,8 +101,12 @@ fn follow(client: &Stream, server: &Stream, sent: &mut Vec<Sent>, lost: &mut Vec
 }
 
 /// Settings with the highest limits.
-fn patient() -> Settings {
-    Settings { max_message_bytes: 256 << 20, max_open_messages: 4096, ..Settings::default() }
+fn patient() -> ConnectionSettings {
+    ConnectionSettings {
+        max_message_bytes: 256 << 20,
+        max_open_messages: 4096,
+        ..ConnectionSettings::default()
+    }
 }
 
 /// The negotiated settings, and the number of the server's bytes up to them.

@@ -16,7 +16,7 @@ const MOST_TEXT: usize = 64 << 20;
 /// One message, or a text with several.
 #[derive(Debug)]
 pub(super) struct Piece {
-    pub(super) place: Place,
+    pub(super) place: Origin,
     pub(super) content: Content,
 }
 
@@ -46,13 +46,13 @@ pub(super) enum Found {
 
 /// The origin of bytes.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Origin {
     source: String,
     /// For text: number of the first line, from 1.
     line: Option<usize>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}", self.source),
@@ -63,7 +63,7 @@ impl fmt::Display for Place {
 
 /// Parses hexadecimal digits from the command line.
 pub(super) fn word(text: &str) -> anyhow::Result<Piece> {
-    let place = Place { source: "the bytes on the command line".to_owned(), line: None };
+    let place = Origin { source: "the bytes on the command line".to_owned(), line: None };
     if is_json(text) {
         return Ok(Piece { place, content: Content::Text(text.to_owned()) });
     }
@@ -123,7 +123,7 @@ fn pieces(source: String, bytes: Vec<u8>, lines: bool) -> anyhow::Result<Vec<Pie
         return Err(Hinted::new(format!("{source} is empty"), "").into());
     }
     if let Some(text) = str::from_utf8(&bytes).ok().filter(|text| is_json(text)) {
-        let place = |line| Place { source: source.clone(), line };
+        let place = |line| Origin { source: source.clone(), line };
         let piece = |line, text: &str| Piece { place: place(line), content: Content::Text(text.to_owned()) };
         return Ok(match lines {
             false => vec![piece(None, text)],
@@ -135,7 +135,7 @@ fn pieces(source: String, bytes: Vec<u8>, lines: bool) -> anyhow::Result<Vec<Pie
     }
     let is_text = bytes.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace());
     let Some(text) = str::from_utf8(&bytes).ok().filter(|_| is_text) else {
-        let place = Place { source, line: None };
+        let place = Origin { source, line: None };
         return Ok(vec![Piece { place, content: Content::Bytes(bytes) }]);
     };
     let mut pieces = Vec::new();
@@ -153,7 +153,7 @@ fn pieces(source: String, bytes: Vec<u8>, lines: bool) -> anyhow::Result<Vec<Pie
             anyhow::bail!("{source}:{first}: more than {MOST_TEXT} digits for one message");
         }
         if is_end && !gathered.trim().is_empty() {
-            let place = Place { source: source.clone(), line: Some(first) };
+            let place = Origin { source: source.clone(), line: Some(first) };
             let bytes = hex(&gathered).map_err(|fault| anyhow::anyhow!("{place}: {fault}"))?;
             pieces.push(Piece { place, content: Content::Bytes(bytes) });
         }

@@ -20,7 +20,7 @@ pub(super) struct Stream {
     /// From the beginning up to the first byte that is not in the capture.
     pub(super) bytes: Vec<u8>,
     /// For each appended segment: the length of `bytes` after it, and its packet and time.
-    marks: Vec<(usize, Moment)>,
+    marks: Vec<(usize, CapturedAt)>,
     /// Whether the capture has the beginning of the stream.
     pub(super) is_whole: bool,
     /// Number of bytes after the first gap.
@@ -34,7 +34,7 @@ pub(super) struct Stream {
 
 /// When a byte was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moment {
+pub(super) struct CapturedAt {
     /// Number of the TCP packet, from 1.
     pub(super) packet: u64,
     pub(super) time: Nanos,
@@ -42,14 +42,14 @@ pub(super) struct Moment {
 
 impl Stream {
     /// When the bytes before `end` were complete.
-    pub(super) fn at(&self, end: usize) -> Moment {
+    pub(super) fn at(&self, end: usize) -> CapturedAt {
         let at = self.marks.partition_point(|(upto, _)| *upto < end);
         let mark = self.marks.get(at).or(self.marks.last());
-        mark.map_or(Moment { packet: 0, time: Nanos(0) }, |(_, moment)| *moment)
+        mark.map_or(CapturedAt { packet: 0, time: Nanos(0) }, |(_, moment)| *moment)
     }
 
     /// Adds a segment: drops retransmitted bytes and restores the order.
-    fn take(&mut self, sequence: u32, payload: &[u8], moment: Moment) {
+    fn take(&mut self, sequence: u32, payload: &[u8], moment: CapturedAt) {
         let ahead = sequence.wrapping_sub(self.next) as i32;
         if ahead > 0 {
             let place = self.bytes.len() as u64 + ahead as u64;
@@ -70,7 +70,7 @@ impl Stream {
         }
     }
 
-    fn append(&mut self, bytes: &[u8], moment: Moment) {
+    fn append(&mut self, bytes: &[u8], moment: CapturedAt) {
         if !bytes.is_empty() {
             self.bytes.extend_from_slice(bytes);
             self.next = self.first.wrapping_add(self.bytes.len() as u32);
@@ -116,7 +116,7 @@ pub(super) fn streams(capture: &mut Capture<'_>) -> anyhow::Result<Vec<Stream>> 
         if held > MOST_BYTES {
             anyhow::bail!("more than {MOST_BYTES} bytes of TCP: decode a part of the capture");
         }
-        streams[*place].take(first, segment.payload, Moment { packet, time: segment.time });
+        streams[*place].take(first, segment.payload, CapturedAt { packet, time: segment.time });
     }
     for stream in &mut streams {
         stream.behind = stream.early.values().map(Vec::len).sum();
@@ -143,8 +143,8 @@ mod tests {
         }
     }
 
-    fn moment(packet: u64) -> Moment {
-        Moment { packet, time: Nanos(packet) }
+    fn moment(packet: u64) -> CapturedAt {
+        CapturedAt { packet, time: Nanos(packet) }
     }
 
     #[test]

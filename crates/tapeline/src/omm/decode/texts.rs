@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use tapeline_omm::Dictionary;
-use tapeline_omm::json::{Converter, Kind, Packed, Services};
+use tapeline_omm::json::{Converter, MessageKind, Packed, ServiceNames};
 
 /// One message of a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) struct Names(RefCell<Vec<String>>);
 /// Maximum number of names over all texts.
 const MOST_NAMES: usize = 1_000;
 
-impl Services for Names {
+impl ServiceNames for Names {
     fn id(&self, name: &str) -> Option<u16> {
         let mut names = self.0.borrow_mut();
         let place = names.iter().position(|known| known == name).or_else(|| {
@@ -55,10 +55,10 @@ pub(super) fn messages(text: &str, dictionary: &Dictionary, names: &Names) -> Ve
     match Packed::parse(text) {
         Ok(packed) => packed
             .map(|incoming| match incoming.kind() {
-                Kind::Ping => Said::Ping,
-                Kind::Pong => Said::Pong,
-                Kind::Error => Said::Complaint(incoming.error_text().unwrap_or_default().into_owned()),
-                Kind::Message => match converter.read(&incoming, &mut room) {
+                MessageKind::Ping => Said::Ping,
+                MessageKind::Pong => Said::Pong,
+                MessageKind::Error => Said::Complaint(incoming.error_text().unwrap_or_default().into_owned()),
+                MessageKind::Message => match converter.read(&incoming, &mut room) {
                     Ok(message) => Said::Message(message.to_vec()),
                     Err(fault) => Said::Fault(fault.to_string()),
                 },

@@ -7,7 +7,9 @@ use tapeline_measure::Nanos;
 use tapeline_omm::domain::login::{self, LoginFeatures};
 use tapeline_omm::domain::post::Nak;
 use tapeline_omm::domain::{LoginRequest, View as Wanted};
-use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, Receipt, StreamHandle};
+use tapeline_omm::role::provider::{
+    Provider, ProviderApplication, ProviderEvent, Receipt, RequestedItem, StreamHandle,
+};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
     Container, DataState, DataType, Domain, Key, MessageView, NakCode, RefreshHeader, StateCode,
@@ -21,7 +23,7 @@ use crate::omm::market::{NAK, UNKNOWN, View};
 
 /// Counts of a consumer's messages and of the answers to it.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct AnswerTally {
     requests: u64,
     closes: u64,
     posts: u64,
@@ -32,7 +34,7 @@ pub(super) struct Tally {
     unwritten: u64,
 }
 
-impl Tally {
+impl AnswerTally {
     pub(super) fn members(&self) -> [(&'static str, Json); 7] {
         [
             ("requests", self.requests.into()),
@@ -109,25 +111,25 @@ pub(super) struct Answers<'a> {
     pub(super) market: &'a mut Market,
     pub(super) user: &'a mut String,
     pub(super) unanswered: &'a mut Unanswered,
-    pub(super) tally: &'a mut Tally,
+    pub(super) tally: &'a mut AnswerTally,
 }
 
-impl Application for Answers<'_> {
-    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>) {
+impl ProviderApplication for Answers<'_> {
+    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>) {
         let answered = match event {
-            Event::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
-            Event::Directory { stream, .. } => {
+            ProviderEvent::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
+            ProviderEvent::Directory { stream, .. } => {
                 provider.directory(out, stream, &self.market.services).map(|_| ())
             }
-            Event::Dictionary { stream, .. } => {
+            ProviderEvent::Dictionary { stream, .. } => {
                 let _ = provider.dictionary(out, stream, &self.market.dictionary);
                 Ok(())
             }
-            Event::Open { stream, request } => {
+            ProviderEvent::Open { stream, request } => {
                 self.open(provider, stream, &request);
                 Ok(())
             }
-            Event::Reissue { stream, request } => {
+            ProviderEvent::Reissue { stream, request } => {
                 let view = self.market.view(&request);
                 self.market.board.set_view(self.id, stream, view);
                 if request.wants_refresh() && self.market.board.want_image(self.id, stream, true) {
@@ -135,23 +137,23 @@ impl Application for Answers<'_> {
                 }
                 Ok(())
             }
-            Event::Closed { stream } => {
+            ProviderEvent::Closed { stream } => {
                 self.tally.closes += 1;
                 self.market.board.close(self.id, stream);
                 Ok(())
             }
-            Event::Post { stream, header, message, receipt } => {
+            ProviderEvent::Post { stream, header, message, receipt } => {
                 let name = self.posted_to(stream, header.key.as_ref(), header.domain);
                 self.post(provider, out, name, &message, receipt);
                 Ok(())
             }
-            Event::Generic { stream, header, message } => {
+            ProviderEvent::Generic { stream, header, message } => {
                 self.tally.generics += 1;
                 // Echoes the message.
                 let payload = message.payload();
                 provider.generic(out, stream, &header, &mut |room| copy(payload, room)).map(|_| ())
             }
-            Event::Malformed(fault) => {
+            ProviderEvent::Malformed(fault) => {
                 // One line a connection: a peer can send any number of malformed messages.
                 if provider.counters().malformed == 1 {
                     anstream::eprintln!(
@@ -234,7 +236,7 @@ impl Answers<'_> {
         Ok(())
     }
 
-    fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
+    fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &RequestedItem<'_>) {
         self.tally.requests += 1;
         let name = request.key.name.unwrap_or_default();
         let service = request.key.service_id.and_then(|id| self.market.services.service(id));
@@ -394,7 +396,7 @@ impl Answers<'_> {
 
 impl Market {
     /// Field ids of a request's view. The streams of a batch share one list.
-    fn view(&mut self, request: &ItemRequest<'_>) -> View {
+    fn view(&mut self, request: &RequestedItem<'_>) -> View {
         let Some(Wanted::Fids(fids)) = &request.view else { return None };
         let fids = || fids.iter().flatten();
         if !self.last_view.as_ref().is_some_and(|last| fids().eq(last.iter().copied())) {

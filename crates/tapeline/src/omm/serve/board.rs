@@ -32,7 +32,7 @@ pub(super) struct Board {
     spots: HashMap<(ConnectionId, StreamHandle), Spot>,
     /// Index of the next item to change.
     next: usize,
-    posted: VecDeque<(ConnectionId, Change)>,
+    posted: VecDeque<(ConnectionId, ItemChange)>,
     /// Cost of all queued posts, and the cost for each connection with queued posts.
     posted_bytes: usize,
     posted_by: HashMap<ConnectionId, usize>,
@@ -69,7 +69,7 @@ pub(super) struct Open {
 
 /// A change of an item.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct ItemChange {
     item: Rc<Name>,
     what: What,
 }
@@ -183,14 +183,14 @@ impl Board {
     }
 
     /// Changes the next item.
-    pub(super) fn next(&mut self) -> Option<Change> {
+    pub(super) fn next(&mut self) -> Option<ItemChange> {
         let place = if self.next < self.items.len() { self.next } else { 0 };
         self.next = place + 1;
         let item = self.items.get_mut(place)?;
         item.turn += 1;
         let is_over = *item.name.1 == *GONE && item.turn > 1;
         let what = if is_over { What::Closes } else { What::Turn(item.turn) };
-        Some(Change { item: Rc::clone(&item.name), what })
+        Some(ItemChange { item: Rc::clone(&item.name), what })
     }
 
     /// Queues a post to an item. A post to an item without open streams is dropped.
@@ -209,13 +209,13 @@ impl Board {
         }
         self.posted_by.insert(by, of_one);
         self.posted_bytes += cost;
-        let change = Change { item: Rc::clone(name), what: What::Posted(container, payload.into()) };
+        let change = ItemChange { item: Rc::clone(name), what: What::Posted(container, payload.into()) };
         self.posted.push_back((by, change));
         Ok(())
     }
 
     /// The next queued post.
-    pub(super) fn posted(&mut self) -> Option<Change> {
+    pub(super) fn posted(&mut self) -> Option<ItemChange> {
         let Some((by, change)) = self.posted.pop_front() else {
             // The queue is empty, so no cost is left.
             self.posted_by.clear();
@@ -245,7 +245,7 @@ impl Board {
     }
 }
 
-impl Change {
+impl ItemChange {
     pub(super) fn item(&self) -> &Name {
         &self.item
     }
@@ -314,7 +314,7 @@ mod tests {
     use std::sync::Arc;
 
     use tapeline_omm::domain::{LoginFeatures, LoginRequest};
-    use tapeline_omm::role::provider::{Event, Provider, Settings};
+    use tapeline_omm::role::provider::{Provider, ProviderEvent, ProviderSettings};
     use tapeline_omm::role::{Outbox, Queue};
     use tapeline_omm::rwf::{Key, RequestHeader, flags};
     use tapeline_wire::rssl::{self, Reactor};
@@ -325,21 +325,22 @@ mod tests {
 
     fn connections() -> [ConnectionId; 2] {
         let mut reactor = Reactor::new(8).unwrap();
-        let settings = Arc::new(rssl::Settings::default());
+        let settings = Arc::new(rssl::ConnectionSettings::default());
         let address = reactor.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &settings).unwrap();
         [(); 2].map(|()| reactor.connect(address, &settings, NOW).unwrap())
     }
 
     fn streams(count: i32) -> Vec<StreamHandle> {
         let mut opened = Vec::new();
-        let mut provider = Provider::new(Settings::default(), NOW);
-        let mut application = |provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>| match event {
-            Event::Login { request, .. } => {
-                let _ = provider.accept_login(NOW, out, &request, LoginFeatures::default()).unwrap();
-            }
-            Event::Open { stream, .. } => opened.push(stream),
-            other => panic!("{other:?}"),
-        };
+        let mut provider = Provider::new(ProviderSettings::default(), NOW);
+        let mut application =
+            |provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>| match event {
+                ProviderEvent::Login { request, .. } => {
+                    let _ = provider.accept_login(NOW, out, &request, LoginFeatures::default()).unwrap();
+                }
+                ProviderEvent::Open { stream, .. } => opened.push(stream),
+                other => panic!("{other:?}"),
+            };
         let (mut out, mut room) = (Queue::new(1 << 20), [0; 256]);
         let len = LoginRequest::new(b"user").encode(&mut room).unwrap();
         provider.message(NOW, &room[..len], &mut out, &mut application).unwrap();

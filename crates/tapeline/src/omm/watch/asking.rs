@@ -8,7 +8,7 @@ use tapeline_omm::rwf::Domain;
 use tapeline_omm::{Dictionary, Fid, FieldListEncoder, Full};
 use tapeline_perf::omm::values::{date, real, time};
 
-use super::WatchArgs;
+use super::OmmWatchArgs;
 
 /// The items and the requested actions.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Asked {
 const MOST_POSTED: usize = 60_000;
 
 impl Asked {
-    pub(super) fn new(args: &WatchArgs, dictionary: &Dictionary) -> anyhow::Result<Self> {
+    pub(super) fn new(args: &OmmWatchArgs, dictionary: &Dictionary) -> anyhow::Result<Self> {
         let items = if args.commands { args.items.load_any()? } else { args.items.load()? };
         let view =
             args.view.iter().map(|field| Ok(fid(field, dictionary)?.0)).collect::<anyhow::Result<_>>()?;

@@ -33,7 +33,7 @@ const WORDS: [&str; 14] = [
 
 /// One command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum WatchCommand {
     Open { items: Vec<String>, is_snapshot: bool },
     Change(Vec<String>, Change),
     Post { item: String, fields: Vec<String> },
@@ -55,7 +55,7 @@ pub(super) enum Change {
     View(Vec<String>),
 }
 
-impl Command {
+impl WatchCommand {
     /// Parses a line; `None` if it is empty or a comment.
     ///
     /// # Errors
@@ -192,21 +192,27 @@ mod tests {
     fn lines_are_commands() {
         let items = words(&["A", "B.N"]);
         for (line, command) in [
-            ("open A B.N", Command::Open { items: items.clone(), is_snapshot: false }),
-            ("  snapshot\tA  B.N ", Command::Open { items: items.clone(), is_snapshot: true }),
-            ("close A B.N", Command::Change(items.clone(), Change::Close)),
-            ("pause *", Command::Change(words(&["*"]), Change::Pause)),
-            ("view A BID, ASK", Command::Change(words(&["A"]), Change::View(words(&["BID", "ASK"])))),
-            ("view A *", Command::Change(words(&["A"]), Change::View(Vec::new()))),
-            ("post A BID=1,ASK=", Command::Post { item: "A".into(), fields: words(&["BID=1", "ASK="]) }),
-            ("generic A who is there", Command::Generic { item: "A".into(), text: "who is there".into() }),
-            ("wait", Command::Wait(None)),
-            ("wait 2s", Command::Wait(Some(Duration::from_secs(2)))),
-            ("exit", Command::Quit),
+            ("open A B.N", WatchCommand::Open { items: items.clone(), is_snapshot: false }),
+            ("  snapshot\tA  B.N ", WatchCommand::Open { items: items.clone(), is_snapshot: true }),
+            ("close A B.N", WatchCommand::Change(items.clone(), Change::Close)),
+            ("pause *", WatchCommand::Change(words(&["*"]), Change::Pause)),
+            ("view A BID, ASK", WatchCommand::Change(words(&["A"]), Change::View(words(&["BID", "ASK"])))),
+            ("view A *", WatchCommand::Change(words(&["A"]), Change::View(Vec::new()))),
+            ("post A BID=1,ASK=", WatchCommand::Post { item: "A".into(), fields: words(&["BID=1", "ASK="]) }),
+            (
+                "generic A who is there",
+                WatchCommand::Generic { item: "A".into(), text: "who is there".into() },
+            ),
+            ("wait", WatchCommand::Wait(None)),
+            ("wait 2s", WatchCommand::Wait(Some(Duration::from_secs(2)))),
+            ("exit", WatchCommand::Quit),
         ] {
-            assert_eq!(Command::parse(line).unwrap(), Some(command), "{line}");
+            assert_eq!(WatchCommand::parse(line).unwrap(), Some(command), "{line}");
         }
-        assert_eq!((Command::parse("").unwrap(), Command::parse(" # open A").unwrap()), (None, None));
+        assert_eq!(
+            (WatchCommand::parse("").unwrap(), WatchCommand::parse(" # open A").unwrap()),
+            (None, None)
+        );
     }
 
     #[test]
@@ -218,10 +224,10 @@ mod tests {
             ("post A", "post needs ITEM FIELD=VALUE"),
             ("wait soon", "soon"),
         ] {
-            let error = Command::parse(line).unwrap_err();
+            let error = WatchCommand::parse(line).unwrap_err();
             assert!(error.to_string().contains(said), "{line}: {error}");
         }
-        let error = Command::parse("clsoe A").unwrap_err();
+        let error = WatchCommand::parse("clsoe A").unwrap_err();
         assert_eq!(error.downcast_ref::<Hinted>().unwrap().hint(), "there is close");
     }
 

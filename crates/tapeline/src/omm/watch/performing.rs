@@ -7,7 +7,7 @@ use tapeline_omm::domain::{List, View};
 use tapeline_omm::role::consumer::{Consumer, Handle, Reissue};
 
 use super::asking;
-use super::commands::{Change, Command, HELP};
+use super::commands::{Change, HELP, WatchCommand};
 use super::watching::{Sending, Watching};
 
 impl Watching {
@@ -15,9 +15,9 @@ impl Watching {
     ///
     /// # Errors
     /// The command names an item that is not open, or an unknown field; then it has no effect.
-    pub(super) fn perform(&mut self, consumer: &mut Consumer, command: Command) -> anyhow::Result<()> {
+    pub(super) fn perform(&mut self, consumer: &mut Consumer, command: WatchCommand) -> anyhow::Result<()> {
         match command {
-            Command::Open { items, is_snapshot } => {
+            WatchCommand::Open { items, is_snapshot } => {
                 if let Some(name) = items.iter().find(|name| self.number_open(name).is_some()) {
                     let hint = "refresh requests its image again, close closes it";
                     return Err(Hinted::new(format!("{name} is open"), hint).into());
@@ -28,19 +28,19 @@ impl Watching {
                 }
                 self.open(consumer, from, !is_snapshot)?;
             }
-            Command::Change(names, change) => self.change(consumer, &names, &change)?,
-            Command::Post { item, fields } => {
+            WatchCommand::Change(names, change) => self.change(consumer, &names, &change)?,
+            WatchCommand::Post { item, fields } => {
                 let number = self.named(&item)?;
                 let fields = asking::fields(&fields, &self.dictionary)?;
                 self.queue_post(number, fields.into());
             }
-            Command::Generic { item, text } => {
+            WatchCommand::Generic { item, text } => {
                 let number = self.named(&item)?;
                 self.to_send.push_back(Sending::Generic(number, Rc::from(text)));
             }
-            Command::List => self.list(),
-            Command::Help => anstream::eprintln!("{HELP}"),
-            Command::Wait(_) | Command::Quit => {}
+            WatchCommand::List => self.list(),
+            WatchCommand::Help => anstream::eprintln!("{HELP}"),
+            WatchCommand::Wait(_) | WatchCommand::Quit => {}
         }
         Ok(())
     }

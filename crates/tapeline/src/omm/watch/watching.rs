@@ -9,7 +9,8 @@ use tapeline_client::dialer::{ConnectionEvent, Dialing};
 use tapeline_omm::domain::{List, View};
 
 use tapeline_omm::role::consumer::{
-    Application, Consumer, Counters, Event, Handle, ItemRequest, Reissue, ServiceName, Target,
+    Consumer, ConsumerApplication, ConsumerCounters, ConsumerEvent, Handle, ItemRequest, Reissue,
+    ServiceName, Target,
 };
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
@@ -204,7 +205,7 @@ impl Watching {
     }
 
     /// Prints the totals.
-    pub(super) fn report(&mut self, counters: &Counters) {
+    pub(super) fn report(&mut self, counters: &ConsumerCounters) {
         let images = self.items.iter().filter(|item| item.has_image).count();
         let tally = &self.tally;
         let mut members: Vec<(&str, Json)> = vec![
@@ -426,43 +427,49 @@ impl Dialing<Consumer> for Watching {
     }
 }
 
-impl Application for Watching {
-    fn event(&mut self, consumer: &mut Consumer, _out: &mut dyn Outbox, event: Event<'_>) {
+impl ConsumerApplication for Watching {
+    fn event(&mut self, consumer: &mut Consumer, _out: &mut dyn Outbox, event: ConsumerEvent<'_>) {
         match event {
-            Event::TimedOut(wait) => anstream::eprintln!("note: the provider does not answer: {wait:?}"),
-            Event::Login { state, .. } => self.lines.event("login", &[("state", shown::state_json(&state))]),
-            Event::Ended { state } if !self.is_ending => self.refusal = Some(state.to_string()),
-            Event::Directory(_) => {
+            ConsumerEvent::TimedOut(wait) => {
+                anstream::eprintln!("note: the provider does not answer: {wait:?}");
+            }
+            ConsumerEvent::Login { state, .. } => {
+                self.lines.event("login", &[("state", shown::state_json(&state))]);
+            }
+            ConsumerEvent::Ended { state } if !self.is_ending => self.refusal = Some(state.to_string()),
+            ConsumerEvent::Directory(_) => {
                 let names = consumer.directory().services().filter_map(|service| service.name());
                 let names: Vec<Json> = names.map(Into::into).collect();
                 self.lines.event("directory", &[("services", names.into())]);
             }
-            Event::Dictionary(dictionary) => {
+            ConsumerEvent::Dictionary(dictionary) => {
                 self.dictionary = Arc::clone(dictionary);
                 let members =
                     [("fields", dictionary.len().into()), ("tables", dictionary.enumerations().len().into())];
                 self.lines.event("dictionary", &members);
             }
-            Event::DictionaryFailed(failed) => {
+            ConsumerEvent::DictionaryFailed(failed) => {
                 anstream::eprintln!("note: there is no dictionary from the provider: {failed}");
             }
-            Event::Ready => {
+            ConsumerEvent::Ready => {
                 self.was_ready = true;
                 self.lines.event("ready", &[]);
             }
-            Event::Message { closure, message, is_final, .. } => {
+            ConsumerEvent::Message { closure, message, is_final, .. } => {
                 self.message(closure as usize, message, is_final && !self.is_ending);
             }
-            Event::State { closure, state, is_final, .. } => self.state(closure as usize, &state, is_final),
-            Event::Ack { ack, .. } => self.ack(&ack),
-            Event::LoginGeneric(message) => {
+            ConsumerEvent::State { closure, state, is_final, .. } => {
+                self.state(closure as usize, &state, is_final);
+            }
+            ConsumerEvent::Ack { ack, .. } => self.ack(&ack),
+            ConsumerEvent::LoginGeneric(message) => {
                 if let Ok(Header::Generic(_)) = message.header() {
                     self.lines.message("", message, &self.dictionary);
                 }
             }
-            Event::RoundTrip(_) => {}
+            ConsumerEvent::RoundTrip(_) => {}
             // Only the first: the total is in the `end` event.
-            Event::Malformed(fault) if consumer.counters().malformed == 1 => {
+            ConsumerEvent::Malformed(fault) if consumer.counters().malformed == 1 => {
                 anstream::eprintln!("note: a message cannot be read: {fault}");
             }
             _ => {}

@@ -123,7 +123,7 @@ impl Source<'_> {
         let zeromq = zeromq.and_then(|zeromq| self.sound(self.zeromq(zeromq, &settings, is_guarded)));
         Ok(HubConfig {
             address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
-            transport: Arc::new(rssl::Settings {
+            transport: Arc::new(rssl::ConnectionSettings {
                 connection_ping_timeout: self.or(self.ping_timeout(&raw), PING_TIMEOUT_S),
                 tls: self.or(self.certificate(raw.cert.as_ref(), raw.key.as_ref()), None),
                 ws_origins: self.or(self.origins(raw.origins), Vec::new()),
@@ -170,9 +170,9 @@ impl Source<'_> {
     }
 
     /// The limits of each client's session.
-    fn sessions(&self, raw: &RawHub) -> provider::Settings {
-        let usual = provider::Settings::default();
-        provider::Settings {
+    fn sessions(&self, raw: &RawHub) -> provider::ProviderSettings {
+        let usual = provider::ProviderSettings::default();
+        provider::ProviderSettings {
             most_streams: raw.max_streams.unwrap_or(usual.most_streams),
             login_timeout_ms: self.milliseconds(
                 raw.login_timeout.as_ref(),

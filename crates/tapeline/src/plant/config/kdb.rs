@@ -31,7 +31,7 @@ const CONTENT_HINT: &str = "after the type comes a field of the dictionary, by n
 const USUAL_VENUE: &str = "KDB";
 
 /// The rest of the plant, as far as a tickerplant needs it.
-pub(super) struct Beside<'a> {
+pub(super) struct BesideTickerplant<'a> {
     /// The known fields.
     pub(super) dictionary: &'a Dictionary,
     pub(super) max_items: usize,
@@ -42,7 +42,7 @@ pub(super) struct Beside<'a> {
 
 impl Source<'_> {
     /// Checks the tickerplant of a plant.
-    pub(super) fn kdb(&self, raw: &RawTickerplant, beside: &Beside<'_>) -> Option<KdbConfig> {
+    pub(super) fn kdb(&self, raw: &RawTickerplant, beside: &BesideTickerplant<'_>) -> Option<KdbConfig> {
         let serve = self.tickerplant(raw)?;
         let suffix = self.suffix(raw.suffix.clone(), beside.has_feeds.then_some(USUAL_VENUE));
         let suffix = self.sound(suffix)?;
@@ -52,7 +52,7 @@ impl Source<'_> {
             saying.push(Saying::of(&contents));
             fillers.extend(self.sound(self.filler(at, raw, &contents)).flatten());
         }
-        let &Beside { max_items, channel, .. } = beside;
+        let &BesideTickerplant { max_items, channel, .. } = beside;
         Some(KdbConfig { serve, fillers, max_items, saying, suffix, channel })
     }
 

@@ -140,9 +140,9 @@ impl Source<'_> {
             settings: Settings {
                 services,
                 providers,
-                publishers: acceptor::Settings {
+                publishers: acceptor::AcceptorSettings {
                     most_items: u32::try_from(beside.max_items).unwrap_or(u32::MAX),
-                    ..acceptor::Settings::default()
+                    ..acceptor::AcceptorSettings::default()
                 },
                 max_strangers: door.as_ref().map_or(0, |door| door.max_connections.div_ceil(2)),
                 users: raw.publishers.as_ref().and_then(|publishers| publishers.users.clone()),
@@ -345,7 +345,7 @@ impl Source<'_> {
     }
 
     fn provider(&self, raw: &RawProvider, max_items: usize) -> anyhow::Result<ProviderSettings> {
-        let usual = consumer::Settings::default();
+        let usual = consumer::ConsumerSettings::default();
         let request_timeout = match &raw.request_timeout {
             None => usual.request_timeout,
             Some(time) => {
@@ -377,7 +377,7 @@ impl Source<'_> {
         };
         Ok(ProviderSettings {
             name: raw.name.get_ref().clone(),
-            consumer: consumer::Settings {
+            consumer: consumer::ConsumerSettings {
                 request_timeout,
                 // A warm standby is retried with short waits, so that it is found as soon as it is useful.
                 reconnect: consumer::Backoff { most: Duration::from_secs(5), ..usual.reconnect },
@@ -400,7 +400,7 @@ impl Source<'_> {
             "leave websocket out for RSSL over TCP",
         );
         let protocol = self.or(protocol, SubProtocol::Rwf);
-        let mut transport = rssl::Settings::default();
+        let mut transport = rssl::ConnectionSettings::default();
         if websocket {
             transport.connection_type = ConnectionType::WebSocket;
             transport.ws_protocols = vec![protocol];
@@ -428,7 +428,8 @@ impl Source<'_> {
                     let what = format!("\"{name}\" is not a server; a host and a port are expected");
                     return Err(self.wrong(server.span(), what, "\"localhost:14002\" or \"[::1]:14002\""));
                 }
-                let transport = Arc::new(rssl::Settings { host: name.clone(), ..transport.clone() });
+                let transport =
+                    Arc::new(rssl::ConnectionSettings { host: name.clone(), ..transport.clone() });
                 Ok(Host { server: name.clone(), transport })
             })
             .collect()
@@ -444,9 +445,9 @@ impl Source<'_> {
         let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
         Ok(Door {
             address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
-            transport: Arc::new(rssl::Settings {
+            transport: Arc::new(rssl::ConnectionSettings {
                 tls: self.certificate(raw.cert.as_ref(), raw.key.as_ref())?,
-                ..rssl::Settings::default()
+                ..rssl::ConnectionSettings::default()
             }),
             max_connections,
         })

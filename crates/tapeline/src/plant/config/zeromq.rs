@@ -47,7 +47,7 @@ impl Source<'_> {
             return Err(self.wrong(raw.span(), what, hint));
         }
         let raw = raw.get_ref();
-        let usual = zmtp::Settings::default();
+        let usual = zmtp::PublisherSettings::default();
         let queue_bytes = self.or(self.size(raw.queue.as_ref(), usual.queue_bytes), usual.queue_bytes);
         if let Some(queue) = &raw.queue
             && queue_bytes < LEAST_QUEUE
@@ -73,7 +73,7 @@ impl Source<'_> {
             address: SocketAddr::new(self.bind(raw.bind.as_ref())?, raw.port.unwrap_or(USUAL_PORT)),
             body,
             images_every: (!images_every.is_zero()).then_some(images_every),
-            settings: zmtp::Settings {
+            settings: zmtp::PublisherSettings {
                 queue_bytes,
                 max_subscribers: raw.max_subscribers.unwrap_or(usual.max_subscribers),
                 ..usual

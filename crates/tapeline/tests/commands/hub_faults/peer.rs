@@ -8,7 +8,7 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Refused;
 use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::rwf::{Domain, Header, Key, MessageView, RequestHeader, flags};
-use tapeline_wire::rssl::{Event, Sent, Session, Settings, Version};
+use tapeline_wire::rssl::{ConnectionSettings, Event, Sent, Session, Version};
 
 use crate::hub_faults::market::STOCKS;
 
@@ -29,7 +29,7 @@ impl Peer {
         // The socket buffer limits the data in flight to a peer that does not read.
         let socket = socket(address);
         let now = Clock::calibrate().now();
-        let session = Session::client(Arc::new(Settings::default()), Version::V14, now);
+        let session = Session::client(Arc::new(ConnectionSettings::default()), Version::V14, now);
         let mut peer = Self { socket, session, received: Vec::new(), now };
         while !peer.session.is_open() {
             peer.flush();

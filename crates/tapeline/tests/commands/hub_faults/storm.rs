@@ -7,7 +7,7 @@ use std::time::Duration;
 use tapeline_measure::Clock;
 use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::rwf::{Domain, Key, MessageClass, MessageView, RequestHeader, flags};
-use tapeline_wire::rssl::{Event, Reactor, Sent, Settings};
+use tapeline_wire::rssl::{ConnectionSettings, Event, Reactor, Sent};
 
 use crate::hub_faults::market::{Market, STOCKS};
 use crate::hub_faults::peer::{Peer, encoded};
@@ -18,7 +18,7 @@ const CLIENTS: usize = 500;
 /// Connects all clients at once, logs in and requests each stock; disconnects all when all have all images.
 fn storm(address: SocketAddr) {
     let (clock, mut reactor) = (Clock::calibrate(), Reactor::new(CLIENTS).unwrap());
-    let settings = Arc::new(Settings::default());
+    let settings = Arc::new(ConnectionSettings::default());
     let login = encoded(|room| LoginRequest::new(b"storm").encode(room));
     for _ in 0..CLIENTS {
         reactor.connect(address, &settings, clock.now()).unwrap();

@@ -12,7 +12,9 @@ use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::directory::{Info, ServiceEntry, ServicePart, ServiceState};
 use tapeline_omm::domain::standby::ServerType;
 use tapeline_omm::domain::{Directory, LoginFeatures};
-use tapeline_omm::role::provider::{Application, Event, Provider, Settings, StreamHandle};
+use tapeline_omm::role::provider::{
+    Provider, ProviderApplication, ProviderEvent, ProviderSettings, StreamHandle,
+};
 use tapeline_omm::role::{Outbox, Queue, Sent};
 use tapeline_omm::rwf::{
     DataState, DataType, Domain, GenericHeader, MessageClass, MessageView, PostUserInfo, RefreshHeader,
@@ -198,11 +200,11 @@ fn name(provider: &Provider, stream: StreamHandle) -> String {
     String::from_utf8(key.name.unwrap().to_vec()).unwrap()
 }
 
-impl Application for Market {
-    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>) {
+impl ProviderApplication for Market {
+    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>) {
         let id = self.at.unwrap();
         match event {
-            Event::Login { request, .. } => {
+            ProviderEvent::Login { request, .. } => {
                 self.users.push(String::from_utf8(request.user.to_vec()).unwrap());
                 if self.refuses {
                     let state = State {
@@ -222,10 +224,10 @@ impl Application for Market {
                 };
                 let _ = provider.accept_login(Nanos(monotonic_ns()), out, &request, features).unwrap();
             }
-            Event::Directory { stream, .. } => {
+            ProviderEvent::Directory { stream, .. } => {
                 let _ = provider.directory(out, stream, &self.services).unwrap();
             }
-            Event::Open { stream, request } => {
+            ProviderEvent::Open { stream, request } => {
                 let item = name(provider, stream);
                 let connection = self.connections.iter().position(|known| *known == id).unwrap();
                 let (is_streaming, is_private) = (request.is_streaming(), request.is_private());
@@ -248,7 +250,7 @@ impl Application for Market {
                 }
                 self.open.push((id, stream, item));
             }
-            Event::Post { stream: Some(stream), header, message, .. } => {
+            ProviderEvent::Post { stream: Some(stream), header, message, .. } => {
                 let posted = self.take(provider, stream, &message);
                 if self.reflects {
                     let times: Vec<_> =
@@ -257,7 +259,7 @@ impl Application for Market {
                     assert_eq!(provider.update(out, stream, &update), Sent::Queued);
                 }
             }
-            Event::Generic { stream: Some(stream), header, message } => {
+            ProviderEvent::Generic { stream: Some(stream), header, message } => {
                 self.take(provider, stream, &message);
                 if self.reflects {
                     let payload = message.payload();
@@ -269,12 +271,12 @@ impl Application for Market {
                     assert_eq!(sent, Ok(Sent::Queued));
                 }
             }
-            Event::Standing { takes_over } => {
+            ProviderEvent::Standing { takes_over } => {
                 let connection = self.connections.iter().position(|known| *known == id).unwrap();
                 let server = if takes_over { ServerType::Active } else { ServerType::Standby };
                 self.standings.push((connection, server));
             }
-            Event::Malformed(fault) => panic!("{fault}"),
+            ProviderEvent::Malformed(fault) => panic!("{fault}"),
             _ => {}
         }
     }
@@ -397,7 +399,7 @@ impl Session {
             match event {
                 rssl::Event::Connected(_) => {
                     market.connections.push(id);
-                    let provider = Provider::new(Settings::default(), now);
+                    let provider = Provider::new(ProviderSettings::default(), now);
                     clients.insert(id, Client { provider, out: Queue::new(64 << 20) });
                 }
                 rssl::Event::Message(bytes) => {
@@ -434,7 +436,8 @@ pub(crate) fn run(arguments: &[&str], market: Market, turn: impl FnMut(&mut Sess
 
 /// Listens at a port (0 takes a free port), and returns the port.
 pub(crate) fn listen(reactor: &mut Reactor, port: u16) -> u16 {
-    let settings = rssl::Settings { guaranteed_output_buffers: 4000, ..rssl::Settings::default() };
+    let settings =
+        rssl::ConnectionSettings { guaranteed_output_buffers: 4000, ..rssl::ConnectionSettings::default() };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     reactor.listen(address, &Arc::new(settings)).unwrap().port()
 }

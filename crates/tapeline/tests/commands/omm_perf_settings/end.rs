@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};
 use tapeline_omm::rwf::{Domain, Header, MessageView};
-use tapeline_wire::rssl::{Event, Negotiated, Session, Settings, Version};
+use tapeline_wire::rssl::{ConnectionSettings, Event, Negotiated, Session, Version};
 
 use crate::omm_perf_settings::perf_peer::Tool;
 
@@ -32,7 +32,7 @@ fn now() -> Nanos {
 
 impl End {
     /// The server end of a connection that the tool opens.
-    pub(crate) fn accept(listener: &TcpListener, tool: &mut Tool, settings: Settings) -> Self {
+    pub(crate) fn accept(listener: &TcpListener, tool: &mut Tool, settings: ConnectionSettings) -> Self {
         let mut ready = [PollFd::new(listener, PollFlags::IN)];
         let while_it_runs = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         while poll(&mut ready, Some(&while_it_runs)).unwrap() == 0 {
@@ -42,7 +42,7 @@ impl End {
     }
 
     /// The client end of a connection to a server at this address.
-    pub(crate) fn connect(address: (&str, u16), settings: Settings) -> Self {
+    pub(crate) fn connect(address: (&str, u16), settings: ConnectionSettings) -> Self {
         let session = Session::client(Arc::new(settings), Version::V14, now());
         Self::new(TcpStream::connect(address).unwrap(), session)
     }

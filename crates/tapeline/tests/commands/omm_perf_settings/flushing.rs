@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tapeline_wire::rssl::{Settings, Tls, TlsVersions};
+use tapeline_wire::rssl::{ConnectionSettings, Tls, TlsVersions};
 
 use crate::omm_perf_settings::certificates;
 use crate::omm_perf_settings::perf_peer::{Hub, Tool};
@@ -53,7 +53,7 @@ fn an_ni_provider_flushes_when_it_is_told_to() {
     let file = |name| std::fs::read(folder.path().join(name)).unwrap();
     for told in [(&[][..], None), (&["--high-water-mark", "500"], ABOVE_MARK), (&["-directWrite"], ALONE)] {
         let tls = Tls::server(&file("server.pem"), &file("server.key"), TlsVersions::Both).unwrap();
-        let mut hub = Hub::open_with(Settings { tls: Some(tls), ..Settings::default() });
+        let mut hub = Hub::open_with(ConnectionSettings { tls: Some(tls), ..ConnectionSettings::default() });
         let tap = Tap::before(hub.port);
         let words =
             ["omm", "ni-provider", "--item-count", "10", "--tick-rate", "10", "--update-rate", "1000"];

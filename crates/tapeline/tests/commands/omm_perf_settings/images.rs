@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use tapeline_wire::rssl::Settings;
+use tapeline_wire::rssl::ConnectionSettings;
 
 use crate::omm_perf_settings::end::End;
 use crate::omm_perf_settings::perf_peer::{Heard, Peer, Provider, Tool};
@@ -41,7 +41,7 @@ fn an_ni_provider_s_bursts_of_images_are_as_long_as_it_is_told() {
         let server = format!("localhost:{}", listener.local_addr().unwrap().port());
         let words = ["omm", "ni-provider", "--server", &server, "--item-count", "120"];
         let mut tool = Tool::start(&[&words[..], &PACE, &["--refresh-burst-size", burst]].concat());
-        let mut hub = End::accept(&listener, &mut tool, Settings::default());
+        let mut hub = End::accept(&listener, &mut tool, ConnectionSettings::default());
         let mut images = 0;
         loop {
             let message = hub.message().unwrap();

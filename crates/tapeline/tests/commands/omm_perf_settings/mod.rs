@@ -25,7 +25,7 @@ use tapeline_omm::rwf::{
     DataType, Domain, Header, MessageView, PostHeader, PostUserInfo, UpdateHeader, UpdateType, flags,
 };
 use tapeline_omm::{Fid, FieldListEncoder, Real};
-use tapeline_wire::rssl::{Compression, Settings, SubProtocol, Tls, TlsVersions};
+use tapeline_wire::rssl::{Compression, ConnectionSettings, SubProtocol, Tls, TlsVersions};
 
 /// Every transport option that both ends have.
 const TRANSPORT: [&str; 18] = [
@@ -50,13 +50,13 @@ const TRANSPORT: [&str; 18] = [
 ];
 
 /// A server that leaves as many settings as it can to its clients.
-fn lenient() -> Settings {
-    Settings {
+fn lenient() -> ConnectionSettings {
+    ConnectionSettings {
         compression_type: Compression::Zlib,
         compression_level: 0,
         connection_ping_timeout: 255,
         connection_min_ping_timeout: 1,
-        ..Settings::default()
+        ..ConnectionSettings::default()
     }
 }
 
@@ -88,7 +88,8 @@ fn a_client_s_transport_is_as_its_options_say() {
             let options = TRANSPORT.map(|option| if option == "1" { level } else { option });
             let mut running = Tool::start(&[&usual[..], &options, more].concat());
             let protocol_type = if tool == "transport" { 88 } else { 0 };
-            let mut end = End::accept(&listener, &mut running, Settings { protocol_type, ..lenient() });
+            let mut end =
+                End::accept(&listener, &mut running, ConnectionSettings { protocol_type, ..lenient() });
             let agreed = end.agreed();
             assert_eq!((agreed.compression, agreed.ping_timeout), (Compression::Zlib, 77), "{tool}");
             let (handshake, frames) = (end.bytes, end.session.frames_received());
@@ -114,7 +115,7 @@ fn a_server_s_transport_is_as_its_options_say() {
         let mut running = Tool::start(&[&usual[..], &TRANSPORT, more].concat());
         let port = running.port();
         let protocol_type = if tool == "transport" { 88 } else { 0 };
-        let asked = Settings { protocol_type, ..lenient() };
+        let asked = ConnectionSettings { protocol_type, ..lenient() };
         let mut end = End::connect(("127.0.0.2", port), asked.clone());
         let agreed = end.agreed();
         assert_eq!((agreed.compression, agreed.ping_timeout), (Compression::Zlib, 77), "{tool}");
@@ -127,7 +128,7 @@ fn a_server_s_transport_is_as_its_options_say() {
         let ws_protocols = vec![SubProtocol::Rwf, SubProtocol::TrJson2];
         let connection_type = tapeline_wire::rssl::ConnectionType::WebSocket;
         let host = format!("127.0.0.2:{port}");
-        let websocket = Settings { connection_type, ws_protocols, host, ..asked };
+        let websocket = ConnectionSettings { connection_type, ws_protocols, host, ..asked };
         let agreed = End::connect(("127.0.0.2", port), websocket).agreed();
         assert_eq!(agreed.websocket, Some(SubProtocol::TrJson2), "{tool}");
     }
@@ -139,7 +140,8 @@ fn tcp_delay_is_what_tcp_nodelay_false_is() {
     let port = listener.local_addr().unwrap().port().to_string();
     for (more, expected) in [(&[][..], true), (&["--tcp-delay"], false)] {
         let mut running = Tool::start(&[&["omm", "transport", "client", "--port", &port], more].concat());
-        let mut end = End::accept(&listener, &mut running, Settings { protocol_type: 88, ..lenient() });
+        let mut end =
+            End::accept(&listener, &mut running, ConnectionSettings { protocol_type: 88, ..lenient() });
         end.agreed();
         if let Some((_, _, nodelay)) = end.options_of(running.pid()) {
             assert_eq!(nodelay, expected, "{more:?}");
@@ -157,7 +159,7 @@ fn a_client_asks_for_the_websocket_that_it_is_told_to() {
         ("consumer", "json-v2", SubProtocol::RsslJsonV2),
     ] {
         let mut running = Tool::start(&["omm", tool, "--server", &server, "--websocket", asked]);
-        let agreed = End::accept(&listener, &mut running, Settings::default()).agreed();
+        let agreed = End::accept(&listener, &mut running, ConnectionSettings::default()).agreed();
         assert_eq!(agreed.websocket, Some(protocol), "{tool}");
     }
 }
@@ -173,7 +175,7 @@ fn a_login_says_what_it_is_told_to() {
         let usual = ["omm", tool, "--server", &server, "--user", "desk-7", "--application-id", "999"];
         let more = ["--position", "10.0.0.7/desk", "--password-file", file.to_str().unwrap()];
         let mut running = Tool::start(&[&usual[..], &more].concat());
-        let message = End::accept(&listener, &mut running, Settings::default()).message().unwrap();
+        let message = End::accept(&listener, &mut running, ConnectionSettings::default()).message().unwrap();
         let message = MessageView::parse(&message).unwrap();
         let Header::Request(request) = message.header().unwrap() else { panic!("{tool}: no request") };
         let request = LoginRequest::read(&request).unwrap();
@@ -192,7 +194,7 @@ fn a_login_says_what_it_is_told_to() {
         (&["--config", config.to_str().unwrap(), "--config-name", "D"], Some(login::ROUND_TRIP_WANTED)),
     ] {
         let mut running = Tool::start(&[&["omm", "consumer", "--server", &server], more].concat());
-        let message = End::accept(&listener, &mut running, Settings::default()).message().unwrap();
+        let message = End::accept(&listener, &mut running, ConnectionSettings::default()).message().unwrap();
         let message = MessageView::parse(&message).unwrap();
         let Header::Request(request) = message.header().unwrap() else { panic!("{more:?}: no request") };
         let request = LoginRequest::read(&request).unwrap();
@@ -345,7 +347,7 @@ fn over_tls_an_ni_provider_publishes() {
     let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     let tls = Tls::server(&read("server.pem"), &read("server.key"), TlsVersions::default()).unwrap();
     let ca = folder.path().join("ca.pem");
-    let mut hub = Hub::open_with(Settings { tls: Some(tls), ..Settings::default() });
+    let mut hub = Hub::open_with(ConnectionSettings { tls: Some(tls), ..ConnectionSettings::default() });
     let server = format!("localhost:{}", hub.port);
     let usual = ["omm", "ni-provider", "--server", &server, "--item-count", "3"];
     let _provider = Tool::start(&[&usual[..], &["--tls", "--ca", ca.to_str().unwrap()]].concat());
@@ -386,7 +388,7 @@ fn published(updates: usize, more: &[&str]) -> (Vec<Heard>, u64, Tool) {
     let usual = ["omm", "ni-provider", "--server", &server, "--item-count", "1", "--run-folder", "run"];
     let pace = ["--tick-rate", "10", "--update-rate", "1000"];
     let mut tool = Tool::start(&[&usual[..], &pace, more].concat());
-    let mut hub = End::accept(&listener, &mut tool, Settings::default());
+    let mut hub = End::accept(&listener, &mut tool, ConnectionSettings::default());
     let mut heard = Vec::new();
     let (mut frames, mut is_enough) = (0, false);
     while let Some(message) = hub.message() {

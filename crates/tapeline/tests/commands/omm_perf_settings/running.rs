@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use rustix::process::Pid;
 use serde_json::Value;
-use tapeline_wire::rssl::Settings;
+use tapeline_wire::rssl::ConnectionSettings;
 
 use crate::omm_perf_settings::end::End;
 use crate::omm_perf_settings::perf_peer::{Hub, Provider, Tool};
@@ -87,7 +87,7 @@ fn who_reads_busily_never_sleeps() {
                 running.line("  - Image retrieval time");
                 None
             } else {
-                let settings = Settings { protocol_type: 88, ..Settings::default() };
+                let settings = ConnectionSettings { protocol_type: 88, ..ConnectionSettings::default() };
                 let mut end = End::accept(&listener, &mut running, settings);
                 end.agreed();
                 Some(end)

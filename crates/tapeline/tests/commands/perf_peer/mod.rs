@@ -15,7 +15,7 @@ use tapeline_omm::rwf::{
     PostHeader, PostUserInfo, RequestHeader, StateCode, StreamState, flags,
 };
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Real, Refused};
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sent, Settings};
+use tapeline_wire::rssl::{ConnectionId, ConnectionSettings, Event, Reactor, Sent};
 
 use super::stage;
 
@@ -531,10 +531,10 @@ pub(crate) struct Hub {
 
 impl Hub {
     pub(crate) fn open() -> Self {
-        Self::open_with(Settings::default())
+        Self::open_with(ConnectionSettings::default())
     }
 
-    pub(crate) fn open_with(settings: Settings) -> Self {
+    pub(crate) fn open_with(settings: ConnectionSettings) -> Self {
         let mut reactor = Reactor::new(10).unwrap();
         let address = reactor.listen("127.0.0.1:0".parse().unwrap(), &Arc::new(settings)).unwrap();
         Self { reactor, port: address.port(), published: Vec::new() }

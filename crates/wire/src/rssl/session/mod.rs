@@ -18,7 +18,7 @@ use super::fault::{Fault, Reason};
 use super::handshake::Version;
 use super::output::Output;
 use super::receiver::{Place, Receiver, Span};
-use super::settings::{Compression, ConnectionType, Settings};
+use super::settings::{Compression, ConnectionSettings, ConnectionType};
 use super::websocket;
 use carrier::Carrier;
 pub use negotiation::Negotiated;
@@ -67,8 +67,8 @@ enum Phase {
 /// ```
 /// # use std::sync::Arc;
 /// # use tapeline_nanos::Nanos;
-/// # use tapeline_wire::rssl::{Event, Sent, Session, Settings, Version};
-/// let (settings, now) = (Arc::new(Settings::default()), Nanos(0));
+/// # use tapeline_wire::rssl::{Event, Sent, Session, ConnectionSettings, Version};
+/// let (settings, now) = (Arc::new(ConnectionSettings::default()), Nanos(0));
 /// let mut client = Session::client(settings.clone(), Version::V14, now);
 /// let mut server = Session::server(settings, now);
 /// // What `from` has to send, as `to` takes it.
@@ -92,7 +92,7 @@ enum Phase {
 /// ```
 #[derive(Debug)]
 pub struct Session {
-    settings: Arc<Settings>,
+    settings: Arc<ConnectionSettings>,
     carrier: Carrier,
     phase: Phase,
     negotiated: Option<Negotiated>,
@@ -111,7 +111,7 @@ pub struct Session {
 impl Session {
     /// Creates a client's end, with its connect request waiting to be sent.
     #[must_use]
-    pub fn client(settings: Arc<Settings>, version: Version, now: Nanos) -> Self {
+    pub fn client(settings: Arc<ConnectionSettings>, version: Version, now: Nanos) -> Self {
         let mut session = Self::new(settings, Phase::Answer(version), Carrier::Plain, now);
         let settings = &session.settings;
         if settings.connection_type == ConnectionType::WebSocket {
@@ -135,7 +135,7 @@ impl Session {
     /// # Errors
     /// `opening` is a WebSocket head that is incomplete, or that is not one of RSSL.
     pub fn follower(
-        settings: Arc<Settings>,
+        settings: Arc<ConnectionSettings>,
         version: Version,
         opening: &[u8],
         now: Nanos,
@@ -154,17 +154,17 @@ impl Session {
 
     /// Creates a server's end.
     #[must_use]
-    pub fn server(settings: Arc<Settings>, now: Nanos) -> Self {
+    pub fn server(settings: Arc<ConnectionSettings>, now: Nanos) -> Self {
         Self::new(settings, Phase::Request, Carrier::Unknown, now)
     }
 
     /// Creates a server's end that answers every client with a nak of this text.
     #[must_use]
-    pub fn refusal(settings: Arc<Settings>, text: &str, now: Nanos) -> Self {
+    pub fn refusal(settings: Arc<ConnectionSettings>, text: &str, now: Nanos) -> Self {
         Self { refusal: Some(text.to_owned()), ..Self::new(settings, Phase::Request, Carrier::Unknown, now) }
     }
 
-    fn new(settings: Arc<Settings>, phase: Phase, carrier: Carrier, now: Nanos) -> Self {
+    fn new(settings: Arc<ConnectionSettings>, phase: Phase, carrier: Carrier, now: Nanos) -> Self {
         let output = Output::new(&settings);
         let pings = Pings {
             started: now,

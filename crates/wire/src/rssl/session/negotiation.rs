@@ -1,7 +1,9 @@
 //! RSSL's handshake: requested and negotiated settings.
 
 use super::super::fault::{Fault, Reason};
-use super::super::handshake::{self, Ack, Answer, RWF_VERSION, Request, Requested, ServerKey, Version};
+use super::super::handshake::{
+    self, Ack, Answer, ConnectRequest, RWF_VERSION, Requested, ServerKey, Version,
+};
 use super::super::receiver::Receiver;
 use super::super::settings::{Compression, SMALLEST_FRAGMENT};
 use super::super::websocket::{CookieLogin, SubProtocol};
@@ -80,7 +82,7 @@ impl Session {
     pub(super) fn request(&mut self, version: Version) {
         let settings = &self.settings;
         let mut message = Vec::new();
-        Request {
+        ConnectRequest {
             version,
             key_exchange: settings.key_exchange,
             compressions: settings.compression_type.bit(),
@@ -104,7 +106,7 @@ impl Session {
 
     /// Answers a connect request, as a server.
     fn answer(&mut self, message: &[u8]) -> Result<(), Reason> {
-        let request = match Request::read(message)? {
+        let request = match ConnectRequest::read(message)? {
             Requested::Known(request) => request,
             Requested::UnknownVersion(number) => {
                 let fault = Fault::new(format!("connect request of version 0x{number:02x}"), "0x14 to 0x17");

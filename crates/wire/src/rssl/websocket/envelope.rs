@@ -20,7 +20,7 @@ pub(in super::super) struct Envelope {
 
 /// The message type that a frame states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Kind {
+pub(in super::super) enum MessageKind {
     Text,
     Binary,
     /// The message began in an earlier frame.
@@ -30,14 +30,14 @@ pub(in super::super) enum Kind {
 /// The role of a frame in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Part {
-    pub(in super::super) kind: Kind,
+    pub(in super::super) kind: MessageKind,
     pub(in super::super) is_final: bool,
     pub(in super::super) compressed: bool,
 }
 
 impl Part {
     /// An uncompressed message in one frame.
-    pub(in super::super) fn whole(kind: Kind) -> Self {
+    pub(in super::super) fn whole(kind: MessageKind) -> Self {
         Self { kind, is_final: true, compressed: false }
     }
 }
@@ -56,9 +56,9 @@ impl Envelope {
     #[inline]
     pub(in super::super) fn put(&mut self, waiting: &mut Outgoing, part: Part, pieces: [&[u8]; 3]) -> bool {
         let data = match part.kind {
-            Kind::Text => Data::Text,
-            Kind::Binary => Data::Binary,
-            Kind::Continued => Data::Continue,
+            MessageKind::Text => Data::Text,
+            MessageKind::Binary => Data::Binary,
+            MessageKind::Continued => Data::Continue,
         };
         self.frame(waiting, OpCode::Data(data), part.is_final, part.compressed, pieces)
     }
@@ -188,7 +188,11 @@ mod tests {
         let mut envelope = Envelope::new(true);
         let mut ends = Vec::new();
         for length in [1, 300, 70_000, 5] {
-            assert!(envelope.put(&mut waiting, Part::whole(Kind::Binary), [&vec![7; length], &[], &[]]));
+            assert!(envelope.put(
+                &mut waiting,
+                Part::whole(MessageKind::Binary),
+                [&vec![7; length], &[], &[]]
+            ));
             ends.push(waiting.len());
         }
         let [bytes, _] = waiting.pieces();

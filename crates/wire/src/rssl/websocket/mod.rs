@@ -18,7 +18,7 @@ mod unwrap;
 mod upgrade;
 
 pub(super) use deflate::Deflated;
-pub(super) use envelope::{Envelope, Framed, Kind, LONGEST_HEADER, Part, first_frame, whole_frames};
+pub(super) use envelope::{Envelope, Framed, LONGEST_HEADER, MessageKind, Part, first_frame, whole_frames};
 pub(super) use life::{Life, PING, PONG};
 pub(super) use unwrap::{Unwrap, What};
 pub use upgrade::{CookieLogin, SubProtocol};
