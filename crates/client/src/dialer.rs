@@ -1,6 +1,7 @@
 //! A role that connects out: a consumer, or a non-interactive provider, on one connection at a time to the first of several servers that
 //! accepts it.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tapeline_measure::Nanos;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::{Nowhere, Outbox, consumer, ni_provider};
-use tapeline_wire::rssl::{self, ConnectionId, Negotiated, Reactor, Sender, Waker};
+use tapeline_wire::rssl::{self, ConnectionId, Handler, Negotiated, Reactor, Sender, Waker};
 
 use crate::Error;
 use crate::connection::{JsonSettings, Note, RoleConnection, Side};
@@ -155,11 +156,17 @@ impl<A: ni_provider::NiProviderApplication> ni_provider::NiProviderApplication f
 /// A role, its servers and its connection.
 #[derive(Debug)]
 pub struct Dialer<R> {
+    reactor: Reactor,
+    dialed: Dialed<R>,
+}
+
+/// A dialer without its reactor.
+#[derive(Debug)]
+struct Dialed<R> {
     role: R,
     endpoints: Vec<Endpoint>,
     /// The index of the server that is connected or was tried last.
     endpoint: usize,
-    reactor: Reactor,
     open: Open,
     wants: Wants,
     dictionary: Arc<Dictionary>,
@@ -187,34 +194,26 @@ impl<R> Dialer<R> {
         dictionary: Arc<Dictionary>,
         json: JsonSettings,
     ) -> Result<Self, Error> {
-        Ok(Self {
-            role,
-            endpoints,
-            endpoint: 0,
-            reactor: Reactor::new(1)?,
-            open: Open::default(),
-            wants: Wants::default(),
-            dictionary,
-            json,
-            unreadable: 0,
-        })
+        let (open, wants) = (Open::default(), Wants::default());
+        let dialed = Dialed { role, endpoints, endpoint: 0, open, wants, dictionary, json, unreadable: 0 };
+        Ok(Self { reactor: Reactor::new(1)?, dialed })
     }
 
     /// Returns the role.
     pub const fn role(&mut self) -> &mut R {
-        &mut self.role
+        &mut self.dialed.role
     }
 
     /// Returns the server that is connected or was tried last, as the user wrote it.
     #[must_use]
     pub fn server(&self) -> &str {
-        self.endpoints.get(self.endpoint).map_or("", |endpoint| &endpoint.server)
+        self.dialed.server()
     }
 
     /// Returns the number of unreadable JSON messages so far.
     #[must_use]
     pub fn unreadable(&self) -> u64 {
-        self.unreadable + self.open.messages.unreadable()
+        self.dialed.unreadable + self.dialed.open.messages.unreadable()
     }
 
     /// Returns a waker that ends [`Self::wait`] from another thread.
@@ -239,8 +238,9 @@ impl<R> Dialer<R> {
         A: Dialing<R>,
         for<'d> R: Role<Driven<'d, A>>,
     {
-        self.receive(now, application);
-        let Self { role, reactor, open, wants, .. } = self;
+        let Self { reactor, dialed } = self;
+        let Ok(_) = reactor.handle(&mut Receiving { dialed, application }, now);
+        let Dialed { role, open, wants, .. } = dialed;
         let mut driven = Driven { application, wants };
         let next = match open.id.and_then(|id| reactor.sender(id)) {
             Some(mut sender) => {
@@ -251,86 +251,47 @@ impl<R> Dialer<R> {
             }
             None => role.tick(now, &mut Nowhere, &mut driven),
         };
-        while let Some(note) = self.open.messages.next_note() {
-            application.connection(&mut self.role, ConnectionEvent::Note(note));
+        while let Some(note) = open.messages.next_note() {
+            application.connection(role, ConnectionEvent::Note(note));
         }
-        self.disconnect();
-        self.connect(now, application);
+        dialed.disconnect(reactor);
+        dialed.connect(reactor, now, application);
         next
     }
 
     /// Calls `act` with the role and the outbox of the connection; with [`Nowhere`] if there is no connection.
     pub fn act<T>(&mut self, act: impl FnOnce(&mut R, &mut dyn Outbox) -> T) -> T {
-        match self.open.id.and_then(|id| self.reactor.sender(id)) {
-            Some(mut sender) => act(&mut self.role, &mut self.open.messages.outbox(&mut sender)),
-            None => act(&mut self.role, &mut Nowhere),
+        let Dialed { role, open, .. } = &mut self.dialed;
+        match open.id.and_then(|id| self.reactor.sender(id)) {
+            Some(mut sender) => act(role, &mut open.messages.outbox(&mut sender)),
+            None => act(role, &mut Nowhere),
         }
     }
 
     /// Returns `true` if there is an open connection.
     #[must_use]
     pub const fn is_connected(&self) -> bool {
-        self.open.id.is_some()
+        self.dialed.open.id.is_some()
     }
 
     /// Sends buffered output. Returns `true` if all of it has left this process.
     pub fn flush(&mut self) -> bool {
-        let Some(mut sender) = self.open.id.and_then(|id| self.reactor.sender(id)) else { return true };
-        let is_sent = self.open.messages.outbox(&mut sender).send_waiting();
+        let open = &mut self.dialed.open;
+        let Some(mut sender) = open.id.and_then(|id| self.reactor.sender(id)) else { return true };
+        let is_sent = open.messages.outbox(&mut sender).send_waiting();
         sender.flush();
         is_sent && sender.unsent() == 0
     }
 
     /// Closes the connection, if there is one. The role gets no event.
     pub fn close(&mut self) {
-        if let Some(id) = self.open.id {
-            self.reactor.close(id);
-        }
-        self.forget();
+        self.dialed.close(&mut self.reactor);
     }
+}
 
-    fn receive<A>(&mut self, now: Nanos, application: &mut A)
-    where
-        A: Dialing<R>,
-        for<'d> R: Role<Driven<'d, A>>,
-    {
-        while let Some((id, event, mut sender)) = self.reactor.next(now) {
-            let Self { role, open, wants, endpoints, endpoint, dictionary, .. } = self;
-            if open.id != Some(id) {
-                continue;
-            }
-            let server = endpoints.get(*endpoint).map_or("", |endpoint| endpoint.server.as_str());
-            match event {
-                rssl::Event::Connected(agreed) => {
-                    application.connection(role, ConnectionEvent::Connected { server, agreed });
-                    open.messages = RoleConnection::new(Side::Client, agreed, dictionary, self.json);
-                    open.messages.set_services(role.directory());
-                    role.connected(now, &mut open.messages.outbox(&mut sender));
-                }
-                rssl::Event::Message(received) => {
-                    let mut driven = Driven { application, wants };
-                    let _ = open.messages.receive(received, &mut sender, |message, out| {
-                        role.message(now, message, out, &mut driven);
-                        driven.application.send(role, out);
-                        Ok::<(), std::convert::Infallible>(())
-                    });
-                    if std::mem::take(&mut wants.has_directory) {
-                        open.messages.set_services(role.directory());
-                    }
-                    if let Some(new) = wants.dictionary.take() {
-                        open.messages.set_dictionary(&new);
-                        *dictionary = new;
-                    }
-                }
-                rssl::Event::Closed(reason) => {
-                    let reason = reason.to_string();
-                    application.closing(&open.messages, &sender);
-                    self.lost(now, &reason, application);
-                }
-                _ => {}
-            }
-            self.disconnect();
-        }
+impl<R> Dialed<R> {
+    fn server(&self) -> &str {
+        self.endpoints.get(self.endpoint).map_or("", |endpoint| &endpoint.server)
     }
 
     fn lost<A>(&mut self, now: Nanos, reason: &str, application: &mut A)
@@ -345,7 +306,7 @@ impl<R> Dialer<R> {
     }
 
     /// Connects, if the role requested it. A name that cannot be resolved counts as a failed connection.
-    fn connect<A>(&mut self, now: Nanos, application: &mut A)
+    fn connect<A>(&mut self, reactor: &mut Reactor, now: Nanos, application: &mut A)
     where
         A: Dialing<R>,
         for<'d> R: Role<Driven<'d, A>>,
@@ -357,7 +318,7 @@ impl<R> Dialer<R> {
         let Some(endpoint) = self.endpoints.get(self.endpoint) else { return };
         let begun = endpoint
             .resolve()
-            .and_then(|addresses| Ok(self.reactor.connect_to_any(&addresses, &endpoint.settings, now)?));
+            .and_then(|addresses| Ok(reactor.connect_to_any(&addresses, &endpoint.settings, now)?));
         match begun {
             Ok(id) => self.open.id = Some(id),
             Err(cause) => self.lost(now, &with_causes(&cause), application),
@@ -365,14 +326,85 @@ impl<R> Dialer<R> {
     }
 
     /// Closes the connection, if the role requested it.
-    fn disconnect(&mut self) {
+    fn disconnect(&mut self, reactor: &mut Reactor) {
         if std::mem::take(&mut self.wants.disconnection) {
-            self.close();
+            self.close(reactor);
         }
+    }
+
+    fn close(&mut self, reactor: &mut Reactor) {
+        if let Some(id) = self.open.id {
+            reactor.close(id);
+        }
+        self.forget();
     }
 
     fn forget(&mut self) {
         self.unreadable += std::mem::take(&mut self.open).messages.unreadable();
+    }
+}
+
+/// A dialer while it receives, with the program's application.
+struct Receiving<'a, R, A> {
+    dialed: &'a mut Dialed<R>,
+    application: &'a mut A,
+}
+
+impl<R, A> Handler for Receiving<'_, R, A>
+where
+    A: Dialing<R>,
+    for<'d> R: Role<Driven<'d, A>>,
+{
+    type Error = Infallible;
+
+    fn event(
+        &mut self,
+        id: ConnectionId,
+        event: rssl::Event<'_>,
+        sender: &mut Sender<'_>,
+        now: Nanos,
+    ) -> Result<(), Infallible> {
+        let Self { dialed, application } = self;
+        let Dialed { role, open, wants, endpoints, endpoint, dictionary, json, .. } = &mut **dialed;
+        if open.id != Some(id) {
+            return Ok(());
+        }
+        match event {
+            rssl::Event::Connected(agreed) => {
+                let server = endpoints.get(*endpoint).map_or("", |endpoint| endpoint.server.as_str());
+                application.connection(role, ConnectionEvent::Connected { server, agreed });
+                open.messages = RoleConnection::new(Side::Client, agreed, dictionary, *json);
+                open.messages.set_services(role.directory());
+                role.connected(now, &mut open.messages.outbox(sender));
+            }
+            rssl::Event::Message(received) => {
+                let mut driven = Driven { application: &mut **application, wants };
+                let Ok(()) = open.messages.receive(received, sender, |message, out| {
+                    role.message(now, message, out, &mut driven);
+                    driven.application.send(role, out);
+                    Ok::<(), Infallible>(())
+                });
+                if std::mem::take(&mut wants.has_directory) {
+                    open.messages.set_services(role.directory());
+                }
+                if let Some(new) = wants.dictionary.take() {
+                    open.messages.set_dictionary(&new);
+                    *dictionary = new;
+                }
+            }
+            rssl::Event::Closed(reason) => {
+                let reason = reason.to_string();
+                application.closing(&open.messages, sender);
+                dialed.lost(now, &reason, *application);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn after(&mut self, reactor: &mut Reactor, _: ConnectionId, _: Nanos) -> Result<bool, Infallible> {
+        self.dialed.disconnect(reactor);
+        Ok(true)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Connections from clients: the state of each, from open to close.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 
 use tapeline_measure::Nanos;
-use tapeline_wire::rssl::{ConnectionId, Event, Negotiated, Reactor, Sender};
+use tapeline_wire::rssl::{ConnectionId, Event, Handler, Negotiated, Reactor, Sender};
 
 /// The server's handling of its connections.
 pub trait Serve {
@@ -49,30 +50,7 @@ impl<S: Serve> Default for Connections<S> {
 impl<S: Serve> Connections<S> {
     /// Handles what the connections have received.
     pub fn receive(&mut self, server: &mut S, reactor: &mut Reactor, now: Nanos) {
-        while let Some((id, event, mut sender)) = reactor.next(now) {
-            let message = match event {
-                Event::Connected(agreed) => {
-                    self.open.insert(id, server.open(agreed, now));
-                    None
-                }
-                Event::Message(message) => Some(message),
-                Event::Closed(reason) => {
-                    let reason = reason.to_string();
-                    if let Some(client) = self.open.get(&id) {
-                        server.closing(client, &sender);
-                    }
-                    self.close(server, id, &reason);
-                    continue;
-                }
-                _ => None,
-            };
-            let Some(client) = self.open.get_mut(&id) else { continue };
-            if let Err(reason) = server.step(client, id, &mut sender, message, now) {
-                // Closed at once: the rest of the client's input is dropped.
-                reactor.close(id);
-                self.close(server, id, &reason);
-            }
-        }
+        let Ok(_) = reactor.handle(&mut Receiving { connections: self, server, failed: None }, now);
     }
 
     /// Does what is due on each connection.
@@ -101,5 +79,55 @@ impl<S: Serve> Connections<S> {
         if let Some(client) = self.open.remove(&id) {
             server.closed(id, client, reason);
         }
+    }
+}
+
+/// The connections, while they receive.
+struct Receiving<'a, S: Serve> {
+    connections: &'a mut Connections<S>,
+    server: &'a mut S,
+    /// Why the connection of the last event ends, if it does.
+    failed: Option<String>,
+}
+
+impl<S: Serve> Handler for Receiving<'_, S> {
+    type Error = Infallible;
+
+    fn event(
+        &mut self,
+        id: ConnectionId,
+        event: Event<'_>,
+        sender: &mut Sender<'_>,
+        now: Nanos,
+    ) -> Result<(), Infallible> {
+        let Self { connections, server, failed } = self;
+        let message = match event {
+            Event::Connected(agreed) => {
+                connections.open.insert(id, server.open(agreed, now));
+                None
+            }
+            Event::Message(message) => Some(message),
+            Event::Closed(reason) => {
+                if let Some(client) = connections.open.get(&id) {
+                    server.closing(client, sender);
+                }
+                connections.close(server, id, &reason.to_string());
+                return Ok(());
+            }
+            _ => None,
+        };
+        if let Some(client) = connections.open.get_mut(&id) {
+            *failed = server.step(client, id, sender, message, now).err();
+        }
+        Ok(())
+    }
+
+    fn after(&mut self, reactor: &mut Reactor, id: ConnectionId, _: Nanos) -> Result<bool, Infallible> {
+        if let Some(reason) = self.failed.take() {
+            // Closed at once: the rest of the client's input is dropped.
+            reactor.close(id);
+            self.connections.close(self.server, id, &reason);
+        }
+        Ok(true)
     }
 }

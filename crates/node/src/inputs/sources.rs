@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hosts::{Hosts, Resolved};
 use serde::{Deserialize, Serialize};
-use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
+use tapeline_client::connection::{JsonSettings, MOST_MALFORMED, RoleConnection, Side};
 use tapeline_measure::Nanos;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
@@ -20,7 +20,7 @@ use tapeline_omm::role::{Nowhere, Outbox};
 use tapeline_plant::demand::{Answer, Demand};
 use tapeline_plant::sources::{LinkId, Outlets, SourceNote, Sources, Wish};
 use tapeline_plant::{Publish, Refused, Sequencer, Time};
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Waker};
+use tapeline_wire::rssl::{ConnectionId, Event, Handler, Reactor, Sender, Waker};
 
 use crate::Error;
 use crate::config::SourcesConfig;
@@ -128,6 +128,7 @@ struct Lines {
     dictionary: Arc<Dictionary>,
 }
 
+/// One connection.
 struct Line {
     connection: ConnectionId,
     room: RoleConnection,
@@ -237,7 +238,8 @@ impl RunningSources {
         let mut has_come = self.take(now, clock, to)?;
         while let Some(found) = self.hosts.next() {
             has_come = true;
-            self.connect(found, now, clock, to)?;
+            let (reactor, mut turn) = self.parts(clock, to);
+            turn.connect(reactor, found, now)?;
         }
         let Self { sources, lines, demands, .. } = self;
         let (taken, is_over) =
@@ -251,8 +253,9 @@ impl RunningSources {
         }
         if has_come || self.due.is_some_and(|due| due <= now) {
             self.due = self.sources.turn(now, &mut self.lines, to, clock)?;
-            self.do_wishes(now, clock, to)?;
-            self.lines.reactor.flush();
+            let (reactor, mut turn) = self.parts(clock, to);
+            turn.do_wishes(reactor, now)?;
+            reactor.flush();
             to.publisher().flush();
         }
         has_come |= self.give_answers();
@@ -307,126 +310,28 @@ impl RunningSources {
         clock: &impl Time,
         to: &mut Sequencer<impl Publish>,
     ) -> Result<bool, Refused> {
+        let (reactor, mut turn) = self.parts(clock, to);
         // An error here occurs again at the next look, and the feeds continue.
-        if self.lines.reactor.wait(Duration::ZERO).is_err() {
+        if reactor.wait(Duration::ZERO).is_err() {
             return Ok(false);
         }
-        let mut has_come = false;
-        while let Some((id, event, mut sender)) = self.lines.reactor.next(now) {
-            has_come = true;
-            let (links, lines, dictionary) =
-                (&mut self.lines.links, &mut self.lines.lines, &self.lines.dictionary);
-            match event {
-                Event::Connected(agreed) => {
-                    let known = links.get(&id).copied();
-                    let side = if known.is_some() { Side::Client } else { Side::Server };
-                    let link = known.unwrap_or_else(|| self.sources.open(now));
-                    let mut room = RoleConnection::new(side, agreed, dictionary, JsonSettings::default());
-                    if known.is_some() {
-                        self.sources.connected(now, link, &mut room.outbox(&mut sender));
-                    }
-                    let services = agreed.is_json().then(Directory::new);
-                    lines.insert(link, Line { connection: id, room, services, is_open: true });
-                    links.insert(id, link);
-                }
-                Event::Message(received) => {
-                    let Some(link) = links.get(&id).copied() else { continue };
-                    let Some(line) = lines.get_mut(&link) else { continue };
-                    let sources = &mut self.sources;
-                    line.room.receive(received, &mut sender, |message, out| {
-                        sources.message(now, link, message, out, to, clock)
-                    })?;
-                    while let Some(note) = line.room.next_note() {
-                        let said = format_args!("sources: {note}");
-                        self.events.peer(now, Kind::Source, Severity::Warning, said);
-                    }
-                    if let (Some(known), Some(directory)) = (&mut line.services, sources.directory(link))
-                        && known != directory
-                    {
-                        known.clone_from(directory);
-                        line.room.set_services(directory);
-                    }
-                    if line.room.unreadable() >= tapeline_client::connection::MOST_MALFORMED {
-                        self.close(link, "too many of its messages could not be read", now, clock, to)?;
-                    }
-                }
-                Event::Room => {
-                    if let Some(link) = links.get(&id) {
-                        self.sources.room(*link);
-                    }
-                }
-                Event::Closed(reason) => {
-                    let Some(link) = links.remove(&id) else { continue };
-                    lines.remove(&link);
-                    self.sources.closed(now, link, &reason.to_string(), to, clock)?;
-                }
-                _ => {}
-            }
-            self.do_wishes(now, clock, to)?;
-        }
-        if let Some(cause) = self.lines.reactor.accept_error() {
+        let has_come = reactor.handle(&mut turn, now)?;
+        if let Some(cause) = reactor.accept_error() {
             let said = format_args!("cannot accept connections of providers: {cause}");
             self.events.peer(now, Kind::Accept, Severity::Warning, said);
         }
         Ok(has_come)
     }
 
-    fn close(
-        &mut self,
-        link: LinkId,
-        why: &str,
-        now: Nanos,
-        clock: &impl Time,
-        to: &mut Sequencer<impl Publish>,
-    ) -> Result<(), Refused> {
-        self.lines.disconnect(link);
-        self.sources.closed(now, link, why, to, clock)
-    }
-
-    fn do_wishes(
-        &mut self,
-        now: Nanos,
-        clock: &impl Time,
-        to: &mut Sequencer<impl Publish>,
-    ) -> Result<(), Refused> {
-        while let Some(wish) = self.sources.next_wish() {
-            match wish {
-                Wish::Disconnect { link } => {
-                    self.hosts.forget(link);
-                    self.lines.disconnect(link);
-                }
-                Wish::Connect { link, attempt } => {
-                    if let Some(found) = self.hosts.look_up(link, attempt) {
-                        self.connect(found, now, clock, to)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Starts to connect to a provider, at any of its addresses that can be reached.
-    fn connect(
-        &mut self,
-        Resolved { link, host, addresses }: Resolved,
-        now: Nanos,
-        clock: &impl Time,
-        to: &mut Sequencer<impl Publish>,
-    ) -> Result<(), Refused> {
-        let Lines { reactor, links, lines, .. } = &mut self.lines;
-        let connection = addresses.and_then(|addresses| {
-            let connecting = reactor.connect_to_any(&addresses, &host.transport, now);
-            connecting.map_err(|cause| format!("{}: {cause}", host.server))
-        });
-        match connection {
-            Ok(connection) => {
-                let (room, services) = (RoleConnection::default(), None);
-                links.insert(connection, link);
-                lines.insert(link, Line { connection, room, services, is_open: false });
-                Ok(())
-            }
-            Err(why) => self.sources.closed(now, link, &why, to, clock),
-        }
+    /// Returns the reactor, and what acts on its events.
+    fn parts<'a, T, P>(
+        &'a mut self,
+        clock: &'a T,
+        to: &'a mut Sequencer<P>,
+    ) -> (&'a mut Reactor, SourcesTurn<'a, T, P>) {
+        let Self { sources, lines: Lines { reactor, links, lines, dictionary }, hosts, events, .. } = self;
+        let unreadable = None;
+        (reactor, SourcesTurn { sources, links, lines, dictionary, hosts, events, clock, to, unreadable })
     }
 
     /// Logs out of the providers as the plant ends.
@@ -463,11 +368,133 @@ impl RunningSources {
     }
 }
 
-impl Lines {
-    fn disconnect(&mut self, link: LinkId) {
+/// The sources and their connections, without the reactor, for a part of a turn.
+struct SourcesTurn<'a, T, P> {
+    sources: &'a mut Sources,
+    links: &'a mut HashMap<ConnectionId, LinkId>,
+    lines: &'a mut BTreeMap<LinkId, Line>,
+    dictionary: &'a Arc<Dictionary>,
+    hosts: &'a mut Hosts,
+    events: &'a Events,
+    clock: &'a T,
+    to: &'a mut Sequencer<P>,
+    /// The source of the last event, if too many of its messages could not be read.
+    unreadable: Option<LinkId>,
+}
+
+impl<T: Time, P: Publish> Handler for SourcesTurn<'_, T, P> {
+    type Error = Refused;
+
+    fn event(
+        &mut self,
+        id: ConnectionId,
+        event: Event<'_>,
+        sender: &mut Sender<'_>,
+        now: Nanos,
+    ) -> Result<(), Refused> {
+        let Self { sources, links, lines, clock, to, .. } = self;
+        match event {
+            Event::Connected(agreed) => {
+                let known = links.get(&id).copied();
+                let side = if known.is_some() { Side::Client } else { Side::Server };
+                let link = known.unwrap_or_else(|| sources.open(now));
+                let mut room = RoleConnection::new(side, agreed, self.dictionary, JsonSettings::default());
+                if known.is_some() {
+                    sources.connected(now, link, &mut room.outbox(sender));
+                }
+                let services = agreed.is_json().then(Directory::new);
+                lines.insert(link, Line { connection: id, room, services, is_open: true });
+                links.insert(id, link);
+            }
+            Event::Message(received) => {
+                let Some(link) = links.get(&id).copied() else { return Ok(()) };
+                let Some(line) = lines.get_mut(&link) else { return Ok(()) };
+                line.room.receive(received, sender, |message, out| {
+                    sources.message(now, link, message, out, to, *clock)
+                })?;
+                while let Some(note) = line.room.next_note() {
+                    let said = format_args!("sources: {note}");
+                    self.events.peer(now, Kind::Source, Severity::Warning, said);
+                }
+                if let (Some(known), Some(directory)) = (&mut line.services, sources.directory(link))
+                    && known != directory
+                {
+                    known.clone_from(directory);
+                    line.room.set_services(directory);
+                }
+                self.unreadable = (line.room.unreadable() >= MOST_MALFORMED).then_some(link);
+            }
+            Event::Room => {
+                if let Some(link) = links.get(&id) {
+                    sources.room(*link);
+                }
+            }
+            Event::Closed(reason) => {
+                let Some(link) = links.remove(&id) else { return Ok(()) };
+                lines.remove(&link);
+                sources.closed(now, link, &reason.to_string(), to, *clock)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn after(&mut self, reactor: &mut Reactor, _: ConnectionId, now: Nanos) -> Result<bool, Refused> {
+        if let Some(link) = self.unreadable.take() {
+            self.disconnect(reactor, link);
+            let why = "too many of its messages could not be read";
+            self.sources.closed(now, link, why, self.to, self.clock)?;
+        }
+        // After an event of an unknown connection there is no wish: all earlier ones are done.
+        self.do_wishes(reactor, now)?;
+        Ok(true)
+    }
+}
+
+impl<T: Time, P: Publish> SourcesTurn<'_, T, P> {
+    fn do_wishes(&mut self, reactor: &mut Reactor, now: Nanos) -> Result<(), Refused> {
+        while let Some(wish) = self.sources.next_wish() {
+            match wish {
+                Wish::Disconnect { link } => {
+                    self.hosts.forget(link);
+                    self.disconnect(reactor, link);
+                }
+                Wish::Connect { link, attempt } => {
+                    if let Some(found) = self.hosts.look_up(link, attempt) {
+                        self.connect(reactor, found, now)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts to connect to a provider, at any of its addresses that can be reached.
+    fn connect(
+        &mut self,
+        reactor: &mut Reactor,
+        Resolved { link, host, addresses }: Resolved,
+        now: Nanos,
+    ) -> Result<(), Refused> {
+        let connection = addresses.and_then(|addresses| {
+            let connecting = reactor.connect_to_any(&addresses, &host.transport, now);
+            connecting.map_err(|cause| format!("{}: {cause}", host.server))
+        });
+        match connection {
+            Ok(connection) => {
+                let (room, services) = (RoleConnection::default(), None);
+                self.links.insert(connection, link);
+                self.lines.insert(link, Line { connection, room, services, is_open: false });
+                Ok(())
+            }
+            Err(why) => self.sources.closed(now, link, &why, self.to, self.clock),
+        }
+    }
+
+    fn disconnect(&mut self, reactor: &mut Reactor, link: LinkId) {
         if let Some(line) = self.lines.remove(&link) {
             self.links.remove(&line.connection);
-            self.reactor.close(line.connection);
+            reactor.close(line.connection);
         }
     }
 }

@@ -106,24 +106,21 @@ impl Flood {
                 let mut cut = None;
                 if reads || open.is_none() {
                     reactor.wait(Duration::from_millis(1)).unwrap();
-                    while let Some((id, event, mut sender)) = reactor.next(clock.now()) {
-                        match event {
-                            Event::Connected(_) => {
-                                (talk, open) = (Some(id), None);
-                                if port.is_some() {
-                                    assert_eq!(sender.send(&peer.login()), Sent::Queued);
-                                }
+                    reactor.each(clock.now(), |id, event, sender| match event {
+                        Event::Connected(_) => {
+                            (talk, open) = (Some(id), None);
+                            if port.is_some() {
+                                assert_eq!(sender.send(&peer.login()), Sent::Queued);
                             }
-                            Event::Message(bytes) if open.is_none() && talk == Some(id) => {
-                                let answer = met(peer, bytes);
-                                let all_sent =
-                                    answer.iter().all(|answer| sender.send(answer) == Sent::Queued);
-                                open = (all_sent && !answer.is_empty()).then_some(id);
-                            }
-                            Event::Closed(_) => cut = cut.or(Some(id)),
-                            _ => {}
                         }
-                    }
+                        Event::Message(bytes) if open.is_none() && talk == Some(id) => {
+                            let answer = met(peer, bytes);
+                            let all_sent = answer.iter().all(|answer| sender.send(answer) == Sent::Queued);
+                            open = (all_sent && !answer.is_empty()).then_some(id);
+                        }
+                        Event::Closed(_) => cut = cut.or(Some(id)),
+                        _ => {}
+                    });
                 }
                 if let Some(id) = open
                     && let Some(mut sender) = reactor.sender(id)

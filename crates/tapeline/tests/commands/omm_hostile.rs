@@ -26,19 +26,18 @@ fn meet(server: &Value, mut each: impl FnMut(Option<&[u8]>, &mut Sender<'_>) -> 
         ..ConnectionSettings::default()
     };
     reactor.connect(address, &Arc::new(settings), clock.now()).unwrap();
-    loop {
+    let mut is_done = false;
+    while !is_done {
         reactor.wait(Duration::from_millis(100)).unwrap();
-        while let Some((_, event, mut sender)) = reactor.next(clock.now()) {
-            let is_done = match event {
-                Event::Connected(_) => each(None, &mut sender),
-                Event::Message(message) => each(Some(message), &mut sender),
-                Event::Closed(_) => true,
-                _ => false,
-            };
-            if is_done {
-                return;
-            }
-        }
+        reactor.each(clock.now(), |_, event, sender| {
+            is_done = is_done
+                || match event {
+                    Event::Connected(_) => each(None, sender),
+                    Event::Message(message) => each(Some(message), sender),
+                    Event::Closed(_) => true,
+                    _ => false,
+                };
+        });
     }
 }
 

@@ -85,16 +85,14 @@ fn settings(
 /// The next connection, or why it failed. Panics if the tool ends first.
 fn connected(reactor: &mut Reactor, tool: &mut Tool) -> Result<ConnectionId, String> {
     loop {
-        let mut opened = None;
-        while let Some((id, event, _)) = reactor.next(Nanos(monotonic_ns())) {
-            match event {
-                Event::Connected(_) => opened = Some(id),
-                Event::Closed(reason) => return Err(reason.to_string()),
-                _ => {}
-            }
-        }
-        if let Some(id) = opened {
-            return Ok(id);
+        let mut outcome = None;
+        reactor.each(Nanos(monotonic_ns()), |id, event, _| match event {
+            Event::Connected(_) => outcome = Some(Ok(id)),
+            Event::Closed(reason) => outcome = Some(Err(reason.to_string())),
+            _ => {}
+        });
+        if let Some(outcome) = outcome {
+            return outcome;
         }
         if let Some(status) = tool.child.try_wait().unwrap() {
             panic!("it ended with {status}: {}", tool.note());

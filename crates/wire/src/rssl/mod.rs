@@ -15,6 +15,7 @@
 //! | `transport.rs`, `tls.rs` | the carrier of a session's bytes: a socket, with or without TLS |
 //! | `connection.rs` | a session on a transport |
 //! | `reactor.rs` | many connections on one thread |
+//! | `handler.rs` | the loop over the events of a reactor |
 //! | `acceptor_handle.rs` | connections that one reactor accepts for another |
 //! | `alarm.rs` | waits that end at an exact time |
 //!
@@ -55,6 +56,7 @@ mod compression;
 mod connection;
 mod fault;
 mod frame;
+mod handler;
 mod handshake;
 mod in_memory;
 mod outgoing;
@@ -72,6 +74,7 @@ pub use crate::readiness::Readiness;
 pub use acceptor_handle::AcceptorHandle;
 pub use connection::Sender;
 pub use fault::{Fault, Reason};
+pub use handler::Handler;
 pub use handshake::Version;
 pub use in_memory::FarEnd;
 /// Wakes a waiting thread.

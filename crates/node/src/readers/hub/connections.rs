@@ -14,7 +14,7 @@ use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::Outbox;
 use tapeline_wire::Error;
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor, SubProtocol};
+use tapeline_wire::rssl::{ConnectionId, Event, Handler, Reactor, Sender, SubProtocol};
 
 use super::audit::Audit;
 use super::counting::Connected;
@@ -35,10 +35,17 @@ const CONNECTION_COST: usize = 1 << 10;
 /// together with the end of TLS, such as the reason of a refused login, and tries again.
 pub(super) const PARTING_NS: u64 = 100_000_000;
 
-/// All connections, indexed by session number.
+/// All connections.
 #[derive(Debug)]
 pub(super) struct ClientConnections {
     reactor: Reactor,
+    clients: Clients,
+}
+
+/// The state of all connections, without the reactor.
+#[derive(Debug)]
+struct Clients {
+    /// Indexed by session number.
     connections: Vec<Option<ClientConnection>>,
     sessions: HashMap<ConnectionId, SessionId>,
     /// Connections whose session has ended, with the time to close them, in order of that time.
@@ -56,6 +63,7 @@ pub(super) struct ClientConnections {
     events: Events,
 }
 
+/// The connection of one session.
 #[derive(Debug)]
 struct ClientConnection {
     connection: ConnectionId,
@@ -66,16 +74,14 @@ struct ClientConnection {
 impl Connections for ClientConnections {
     #[inline]
     fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R> {
-        let connection = self.connections.get_mut(session.index())?.as_mut()?;
+        let connection = self.clients.connection(session)?;
         let mut sender = self.reactor.sender(connection.connection)?;
         Some(send(&mut connection.room.outbox(&mut sender)))
     }
 
     fn is_flushed(&mut self, session: SessionId) -> bool {
-        let Some(connection) = self.connections.get_mut(session.index()).and_then(Option::as_mut) else {
-            return true;
-        };
-        is_flushed(&mut self.reactor, connection)
+        let Self { reactor, clients } = self;
+        clients.connection(session).is_none_or(|connection| is_flushed(reactor, connection))
     }
 }
 
@@ -89,8 +95,7 @@ impl ClientConnections {
     ) -> Self {
         let mut json = JsonSettings::default();
         json.default_service = services.services().map(|service| service.id).next();
-        Self {
-            reactor,
+        let clients = Clients {
             connections: Vec::new(),
             sessions: HashMap::new(),
             parting: VecDeque::new(),
@@ -101,7 +106,8 @@ impl ClientConnections {
             never_opened: NeverOpened::default(),
             texts: SharedTexts::default(),
             events,
-        }
+        };
+        Self { reactor, clients }
     }
 
     /// Sends queued output, looks at the sockets, and passes input to the hub, as much as one turn allows.
@@ -110,118 +116,27 @@ impl ClientConnections {
     /// # Errors
     /// The system refuses to wait for sockets.
     pub(super) fn serve(&mut self, hub: &mut Hub, now: Nanos) -> Result<bool, Error> {
-        while let Some((_, connection)) = self.parting.front().copied().filter(|(due, _)| *due <= now) {
-            self.parting.pop_front();
-            self.parted.remove(&connection);
-            self.reactor.close(connection);
+        let Self { reactor, clients } = self;
+        while let Some((_, connection)) = clients.parting.front().copied().filter(|(due, _)| *due <= now) {
+            clients.parting.pop_front();
+            clients.parted.remove(&connection);
+            reactor.close(connection);
         }
-        self.reactor.wait(Duration::ZERO)?;
-        let (mut is_busy, mut cost) = (false, 0);
-        while cost < TURN_COST
-            && let Some((id, event, mut sender)) = self.reactor.next(now)
-        {
-            is_busy = true;
-            if !matches!(event, Event::Message(_)) {
-                cost += CONNECTION_COST;
-            }
-            if let Event::Connected(agreed) = event {
-                let mut room = RoleConnection::new(Side::Server, agreed, &self.dictionary, self.json);
-                let (is_json, login) = (agreed.is_json(), RoleConnection::cookie_login(agreed));
-                room.set_services(&self.services);
-                room.share_texts(&self.texts);
-                self.open(hub, now, id, room, (is_json, login));
-                continue;
-            }
-            let Some(session) = self.sessions.get(&id).copied() else {
-                if let Event::Closed(reason) = event
-                    && !self.parted.remove(&id)
-                {
-                    let reason = reason.to_string();
-                    self.never_opened.add(self.reactor.peer_address(id), reason);
-                }
-                continue;
-            };
-            let Some(connection) = self.connections.get_mut(session.index()).and_then(Option::as_mut) else {
-                continue;
-            };
-            match event {
-                Event::Message(received) => {
-                    // The rest of a text with more messages than the turn has capacity for follows after
-                    // other clients.
-                    let bytes = (TURN_COST - cost).div_ceil(JSON_COST);
-                    let Ok(is_read) =
-                        connection.room.receive_some(received, &mut sender, bytes, |message, out| {
-                            hub.message(now, session, message, out);
-                            Ok::<(), Infallible>(())
-                        });
-                    cost += received.len().max(LEAST_COST);
-                    if !is_read {
-                        cost = TURN_COST;
-                        self.reactor.repeat(id);
-                    }
-                    while let Some(note) = connection.room.next_note() {
-                        self.events.peer(now, Kind::Unreadable, Severity::Info, format_args!("hub: {note}"));
-                    }
-                    // The hub itself counts those in RWF.
-                    if connection.room.unreadable() >= MOST_MALFORMED {
-                        hub.end(session, End::Malformed(MOST_MALFORMED));
-                    }
-                }
-                Event::Room => {
-                    hub.room(now, session, &mut connection.room.outbox(&mut sender));
-                }
-                Event::Closed(reason) => {
-                    let end = End::Connection(reason.to_string());
-                    self.forget(session);
-                    hub.close(session, end);
-                }
-                _ => {}
-            }
-            // At once: further input of the client is not processed.
-            self.close_those_over(hub, now);
-        }
+        reactor.wait(Duration::ZERO)?;
+        let mut turn = ClientsTurn { clients, hub, cost: 0, remaining: Remaining::Nothing };
+        let Ok(is_busy) = reactor.handle(&mut turn, now);
         // There is input left for the next turn, or a connection to accept.
-        Ok(is_busy || !self.reactor.is_idle())
+        Ok(is_busy || !reactor.is_idle())
     }
 
-    /// Opens the session of a new connection.
-    fn open(
-        &mut self,
-        hub: &mut Hub,
-        now: Nanos,
-        id: ConnectionId,
-        mut room: RoleConnection,
-        (is_json, login): (bool, Option<Vec<u8>>),
-    ) {
-        let address = self.reactor.peer_address(id);
-        let is_encrypted = self.reactor.tls_version(id).is_some();
-        let session = hub.open_from(now, Peer { address, is_encrypted, is_json });
-        if self.connections.len() <= session.index() {
-            self.connections.resize_with(session.index() + 1, || None);
-        }
-        // A client that has logged in by a cookie sends no message for it.
-        if let Some((login, mut sender)) = login.zip(self.reactor.sender(id)) {
-            hub.message(now, session, &login, &mut room.outbox(&mut sender));
-        }
-        self.connections[session.index()] = Some(ClientConnection { connection: id, room, since: now });
-        self.sessions.insert(id, session);
-        self.close_those_over(hub, now);
-    }
-
-    /// Closes the connections of the sessions that the hub has ended: after a delay, so that the last message
-    /// is read before the end of the connection.
+    /// Closes the connections of the sessions that the hub has ended, after a delay.
     pub(super) fn close_those_over(&mut self, hub: &mut Hub, now: Nanos) {
-        while let Some(session) = hub.next_over() {
-            if let Some(connection) = self.forget(session) {
-                self.parting.push_back((Nanos(now.0.saturating_add(PARTING_NS)), connection));
-                self.parted.insert(connection);
-            }
-        }
+        self.clients.close_those_over(hub, now);
     }
 
     /// Closes all connections.
     pub(super) fn close_all(&mut self, hub: &mut Hub) {
-        let open: Vec<SessionId> = self.sessions.values().copied().collect();
+        let open: Vec<SessionId> = self.clients.sessions.values().copied().collect();
         for session in open {
             self.close(session);
             hub.close(session, End::Stopped);
@@ -231,9 +146,10 @@ impl ClientConnections {
     /// Writes to the audit the connections that never opened since the last call; with `is_summed`, also the
     /// number of those without lines of their own.
     pub(super) fn say_who_never_opened(&mut self, now: Nanos, audit: &Audit, is_summed: bool) {
-        self.never_opened.say(now, audit);
+        let never_opened = &mut self.clients.never_opened;
+        never_opened.say(now, audit);
         if is_summed {
-            self.never_opened.sum(now, self.reactor.refusals(), audit);
+            never_opened.sum(now, self.reactor.refusals(), audit);
         }
     }
 
@@ -243,13 +159,13 @@ impl ClientConnections {
 
     /// The number of connections that never opened.
     pub(super) const fn never_opened(&self) -> u64 {
-        self.never_opened.all
+        self.clients.never_opened.all
     }
 
     /// Returns the data of a session's connection.
     pub(super) fn connected(&mut self, session: SessionId) -> Option<Connected> {
-        let ClientConnection { connection, since, .. } = self.connections.get(session.index())?.as_ref()?;
-        let reactor = &mut self.reactor;
+        let Self { reactor, clients } = self;
+        let ClientConnection { connection, since, .. } = clients.connection(session)?;
         let is_tls = reactor.tls_version(*connection).is_some();
         let transport = match (reactor.negotiated(*connection)?.websocket, is_tls) {
             (None, false) => "tcp",
@@ -274,13 +190,52 @@ impl ClientConnections {
     /// Whether all output has left this process.
     pub(super) fn are_flushed(&mut self) -> bool {
         self.reactor.flush();
-        let Self { reactor, connections, .. } = self;
-        connections.iter_mut().flatten().all(|connection| is_flushed(reactor, connection))
+        let Self { reactor, clients } = self;
+        clients.connections.iter_mut().flatten().all(|connection| is_flushed(reactor, connection))
     }
 
     fn close(&mut self, session: SessionId) {
-        if let Some(connection) = self.forget(session) {
+        if let Some(connection) = self.clients.forget(session) {
             self.reactor.close(connection);
+        }
+    }
+}
+
+impl Clients {
+    #[inline]
+    fn connection(&mut self, session: SessionId) -> Option<&mut ClientConnection> {
+        self.connections.get_mut(session.index())?.as_mut()
+    }
+
+    /// Opens the session of a new connection.
+    fn open(&mut self, reactor: &mut Reactor, hub: &mut Hub, now: Nanos, id: ConnectionId) {
+        let (address, is_encrypted) = (reactor.peer_address(id), reactor.tls_version(id).is_some());
+        let Some(agreed) = reactor.negotiated(id) else { return };
+        let mut room = RoleConnection::new(Side::Server, agreed, &self.dictionary, self.json);
+        let (is_json, login) = (agreed.is_json(), RoleConnection::cookie_login(agreed));
+        room.set_services(&self.services);
+        room.share_texts(&self.texts);
+        let session = hub.open_from(now, Peer { address, is_encrypted, is_json });
+        if self.connections.len() <= session.index() {
+            self.connections.resize_with(session.index() + 1, || None);
+        }
+        // A client that has logged in by a cookie sends no message for it.
+        if let Some((login, mut sender)) = login.zip(reactor.sender(id)) {
+            hub.message(now, session, &login, &mut room.outbox(&mut sender));
+        }
+        self.connections[session.index()] = Some(ClientConnection { connection: id, room, since: now });
+        self.sessions.insert(id, session);
+        self.close_those_over(hub, now);
+    }
+
+    /// Closes the connections of the sessions that the hub has ended: after a delay, so that the last message
+    /// is read before the end of the connection.
+    fn close_those_over(&mut self, hub: &mut Hub, now: Nanos) {
+        while let Some(session) = hub.next_over() {
+            if let Some(connection) = self.forget(session) {
+                self.parting.push_back((Nanos(now.0.saturating_add(PARTING_NS)), connection));
+                self.parted.insert(connection);
+            }
         }
     }
 
@@ -288,6 +243,102 @@ impl ClientConnections {
         let connection = self.connections.get_mut(session.index())?.take()?;
         self.sessions.remove(&connection.connection);
         Some(connection.connection)
+    }
+}
+
+/// The clients, while one turn handles their input.
+struct ClientsTurn<'a> {
+    clients: &'a mut Clients,
+    hub: &'a mut Hub,
+    /// What the events so far have cost.
+    cost: usize,
+    /// What remains to be done after the last event.
+    remaining: Remaining,
+}
+
+/// What remains to be done after an event, with the reactor.
+#[derive(Default)]
+enum Remaining {
+    #[default]
+    Nothing,
+    Open,
+    Repeat,
+    /// Counts a connection that never opened, with its reason.
+    NeverOpened(String),
+}
+
+impl Handler for ClientsTurn<'_> {
+    type Error = Infallible;
+
+    fn event(
+        &mut self,
+        id: ConnectionId,
+        event: Event<'_>,
+        sender: &mut Sender<'_>,
+        now: Nanos,
+    ) -> Result<(), Infallible> {
+        let Self { clients, hub, cost, remaining } = self;
+        if !matches!(event, Event::Message(_)) {
+            *cost += CONNECTION_COST;
+        }
+        let Some(session) = clients.sessions.get(&id).copied() else {
+            match event {
+                Event::Connected(_) => *remaining = Remaining::Open,
+                Event::Closed(reason) if !clients.parted.remove(&id) => {
+                    *remaining = Remaining::NeverOpened(reason.to_string());
+                }
+                _ => {}
+            }
+            return Ok(());
+        };
+        let Some(connection) = clients.connections.get_mut(session.index()).and_then(Option::as_mut) else {
+            return Ok(());
+        };
+        match event {
+            Event::Message(received) => {
+                // The rest of a text with more messages than the turn has capacity for follows after
+                // other clients.
+                let bytes = (TURN_COST - *cost).div_ceil(JSON_COST);
+                let Ok(is_read) = connection.room.receive_some(received, sender, bytes, |message, out| {
+                    hub.message(now, session, message, out);
+                    Ok::<(), Infallible>(())
+                });
+                *cost += received.len().max(LEAST_COST);
+                if !is_read {
+                    *cost = TURN_COST;
+                    *remaining = Remaining::Repeat;
+                }
+                while let Some(note) = connection.room.next_note() {
+                    clients.events.peer(now, Kind::Unreadable, Severity::Info, format_args!("hub: {note}"));
+                }
+                // The hub itself counts those in RWF.
+                if connection.room.unreadable() >= MOST_MALFORMED {
+                    hub.end(session, End::Malformed(MOST_MALFORMED));
+                }
+            }
+            Event::Room => hub.room(now, session, &mut connection.room.outbox(sender)),
+            Event::Closed(reason) => {
+                let end = End::Connection(reason.to_string());
+                clients.forget(session);
+                hub.close(session, end);
+            }
+            _ => {}
+        }
+        // At once: further input of the client is not processed.
+        clients.close_those_over(hub, now);
+        Ok(())
+    }
+
+    fn after(&mut self, reactor: &mut Reactor, id: ConnectionId, now: Nanos) -> Result<bool, Infallible> {
+        match std::mem::take(&mut self.remaining) {
+            Remaining::Nothing => {}
+            Remaining::Open => self.clients.open(reactor, self.hub, now, id),
+            Remaining::Repeat => reactor.repeat(id),
+            Remaining::NeverOpened(reason) => {
+                self.clients.never_opened.add(reactor.peer_address(id), reason);
+            }
+        }
+        Ok(self.cost < TURN_COST)
     }
 }
 

@@ -13,7 +13,7 @@ use tapeline_console::omm::say_notes;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::standby::ServerType;
 use tapeline_omm::rwf::MessageClass;
-use tapeline_wire::rssl::{Event, Reactor};
+use tapeline_wire::rssl::{ConnectionId, Event, Handler, Reactor, Sender};
 
 use super::super::link::{Link, Word};
 use super::super::tally::Milestone;
@@ -31,13 +31,13 @@ const DRAIN_NS: u64 = 5_000_000_000;
 /// Runs one thread's work.
 pub(super) fn work(plan: &Arc<ConsumerPlan>, thread: usize, link: Link) {
     let mut taking = Taking::new(plan, thread, link);
-    let how = match Working::new(plan, thread) {
-        Ok(mut working) => match plan.api_threads.get(thread) {
-            None => working.run(&mut taking),
-            Some(core) => dispatching::run(&mut working, &mut taking, core.0),
-        },
-        Err(cause) => Err(cause),
-    };
+    let how = Working::new(plan, thread, &mut taking).and_then(|mut working| {
+        let mut reactor = Reactor::new(working.servers.len())?;
+        match plan.api_threads.get(thread) {
+            None => working.run(&mut reactor),
+            Some(core) => dispatching::run(&mut working, &mut reactor, core.0),
+        }
+    });
     taking.link.end(how);
 }
 
@@ -51,15 +51,18 @@ enum Stage {
     Over,
 }
 
-struct Working {
+/// The state of a thread, beside its reactor.
+struct Working<'a> {
     plan: Arc<ConsumerPlan>,
     thread: usize,
-    reactor: Reactor,
+    taking: &'a mut Taking,
     /// One server, or with warm standby several.
     servers: Vec<Server>,
     /// Index of the server whose messages are counted.
     active: usize,
     stage: Stage,
+    /// What an event leaves for `after`: the index of a server that has news, or whose connection closed for this reason.
+    changed: Option<(usize, Option<String>)>,
 }
 
 /// The clock of this module and of the times in messages.
@@ -67,90 +70,51 @@ fn now() -> Nanos {
     Nanos(monotonic_ns())
 }
 
-impl Working {
-    fn new(plan: &Arc<ConsumerPlan>, thread: usize) -> anyhow::Result<Self> {
+impl<'a> Working<'a> {
+    fn new(plan: &Arc<ConsumerPlan>, thread: usize, taking: &'a mut Taking) -> anyhow::Result<Self> {
         let count = plan.servers(thread).count();
         let mut servers =
             (0..count).map(|number| Server::new(plan, thread, number)).collect::<anyhow::Result<Vec<_>>>()?;
         let active = plan.servers(thread).first;
         servers[active].set_type(ServerType::Active);
-        let (plan, reactor) = (Arc::clone(plan), Reactor::new(count)?);
-        Ok(Self { plan, thread, reactor, servers, active, stage: Stage::Waiting })
+        let plan = Arc::clone(plan);
+        Ok(Self { plan, thread, taking, servers, active, stage: Stage::Waiting, changed: None })
     }
 
-    fn run(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
-        while !self.is_over(taking) {
-            self.turn(taking)?;
+    fn run(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
+        while !self.is_over() {
+            self.turn(reactor)?;
         }
-        self.log_out(taking)
+        self.log_out(reactor)
     }
 
-    fn turn(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
+    fn turn(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
         let now = now();
-        self.receive(now, taking)?;
-        self.look_for_service(now, taking);
-        self.ask(now, taking)?;
-        let next = self.tick(now, taking)?;
-        self.say_standing(taking);
-        self.disconnect(taking);
-        self.connect(now, taking)?;
-        self.count_requests(taking);
-        taking.say_unknown();
-        taking.link.settle();
-        Ok(self.reactor.wait(self.wait(next))?)
+        self.receive(reactor, now)?;
+        self.look_for_service(now);
+        self.ask(now)?;
+        let next = self.tick(reactor, now)?;
+        self.say_standing();
+        self.disconnect(reactor);
+        self.connect(reactor, now)?;
+        self.count_requests();
+        self.taking.say_unknown();
+        self.taking.link.settle();
+        Ok(reactor.wait(self.wait(next))?)
     }
 
-    fn is_over(&self, taking: &Taking) -> bool {
-        taking.link.is_over() || matches!(self.stage, Stage::Over)
+    fn is_over(&self) -> bool {
+        self.taking.link.is_over() || matches!(self.stage, Stage::Over)
     }
 
     /// Processes received messages and connection events.
-    fn receive(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
-        while let Some((id, event, mut sender)) = self.reactor.next(now) {
-            let Some(number) = self.servers.iter().position(|server| server.connection == Some(id)) else {
-                continue;
-            };
-            let server = &mut self.servers[number];
-            match event {
-                Event::Message(received) => {
-                    server.heard = now;
-                    let (consumer, room, mut hearing) = server.hearing(taking);
-                    room.receive(received, &mut sender, |message, out| {
-                        consumer.message(now, message, out, &mut hearing);
-                        anyhow::Ok(())
-                    })?;
-                    say_notes(&mut server.room);
-                    if std::mem::take(&mut server.wants.has_news) {
-                        server.room.set_services(server.consumer.directory());
-                        if let Some(dictionary) = server.consumer.dictionary() {
-                            server.room.set_dictionary(dictionary);
-                        }
-                        self.has_service_gone(number, taking);
-                    }
-                }
-                Event::Connected(agreed) => {
-                    server.room =
-                        RoleConnection::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
-                    // LSEG's Java tools require this.
-                    server.room.number_services(true);
-                    server.consumer.connected(now, &mut server.room.outbox(&mut sender));
-                }
-                Event::Closed(reason) => {
-                    let reason = reason.to_string();
-                    let tally = &mut taking.link.tally;
-                    server.room.unsent(&sender, |message| tally.take_back(message, MessageClass::POST));
-                    server.leave(taking);
-                    self.lost(number, &reason, taking);
-                    self.disconnected(number, now, taking);
-                }
-                _ => {}
-            }
-        }
+    fn receive(&mut self, reactor: &mut Reactor, now: Nanos) -> anyhow::Result<()> {
+        reactor.handle(self, now)?;
         Ok(())
     }
 
     /// The connection to a server was lost or could not be established.
-    fn lost(&mut self, number: usize, reason: &str, taking: &mut Taking) {
+    fn lost(&mut self, reactor: &mut Reactor, number: usize, reason: &str) {
         let server = &mut self.servers[number];
         let name = &server.endpoint(&self.plan).server;
         if matches!(self.stage, Stage::Over) || server.is_out {
@@ -158,21 +122,21 @@ impl Working {
         }
         if number != self.active {
             if !std::mem::replace(&mut server.has_said_unreachable, true) {
-                taking.note(&format!(
+                self.taking.note(&format!(
                     "{name}, which is to stand by, is not there, and is tried again: {reason}"
                 ));
             }
             return;
         }
         let what = format!("{name}: {reason}");
-        if self.switch(&what, taking) {
+        if self.switch(reactor, &what) {
             return;
         }
         let server = &mut self.servers[number];
         if !matches!(self.stage, Stage::Waiting) {
-            self.end(what, taking);
+            self.end(what);
         } else if !std::mem::replace(&mut server.has_said_unreachable, true) {
-            taking.note(&format!(
+            self.taking.note(&format!(
                 "no connection to {}, it is tried again until there is one: {reason}",
                 server.endpoint(&self.plan).server
             ));
@@ -180,7 +144,7 @@ impl Working {
     }
 
     /// Switches from the active server to the next standby server, if there is one.
-    fn switch(&mut self, why: &str, taking: &mut Taking) -> bool {
+    fn switch(&mut self, reactor: &mut Reactor, why: &str) -> bool {
         let (count, before) = (self.servers.len(), self.active);
         let can_take_over = |number: &usize| self.servers[*number].can_take_over(&self.plan);
         let others: Vec<usize> =
@@ -193,31 +157,31 @@ impl Working {
         self.servers[before].has_said_unreachable = true;
         self.servers[next].set_type(ServerType::Active);
         let server = &self.servers[next];
-        taking.note(&format!("{why}; {} is active now", server.endpoint(&self.plan).server));
+        self.taking.note(&format!("{why}; {} is active now", server.endpoint(&self.plan).server));
         if let Some(dictionary) = server.consumer.dictionary() {
-            taking.set_dictionary(dictionary);
+            self.taking.set_dictionary(dictionary);
         }
         if !matches!(self.stage, Stage::Waiting) {
-            taking.switched(self.servers[before].heard);
+            self.taking.switched(self.servers[before].heard);
         }
-        taking.closed_before(&self.servers[next].wants.closed);
+        self.taking.closed_before(&self.servers[next].wants.closed);
         // It is informed at once, so that no subscriber has to wait for it.
-        self.servers[next].with_role(&mut self.reactor, taking, |_, _, _| ());
+        self.servers[next].with_role(reactor, self.taking, |_, _, _| ());
         if matches!(self.stage, Stage::Steady(_)) {
-            self.stage = self.steady(now(), taking);
+            self.stage = self.steady(now());
         }
         true
     }
 
     /// Ends the test early: a connection or service that it needs is lost.
-    fn end(&mut self, what: String, taking: &mut Taking) {
-        taking.link.say(Word::Milestone(Milestone::Lost(what)));
-        (self.stage, taking.is_over) = (Stage::Over, true);
+    fn end(&mut self, what: String) {
+        self.taking.link.say(Word::Milestone(Milestone::Lost(what)));
+        (self.stage, self.taking.is_over) = (Stage::Over, true);
     }
 
     /// Ends a test that has begun if its service is down, unless another server takes over. With a standby by login
     /// none does, because the connection is still up.
-    fn has_service_gone(&mut self, number: usize, taking: &mut Taking) {
+    fn has_service_gone(&mut self, reactor: &mut Reactor, number: usize) {
         let has_begun = matches!(self.stage, Stage::Startup | Stage::Steady(_));
         if number != self.active || !has_begun || self.servers[number].is_up(&self.plan) {
             return;
@@ -226,13 +190,13 @@ impl Working {
         let name = &self.servers[number].endpoint(&self.plan).server;
         let why = format!("{name}: {what}");
         let is_of_service = self.plan.servers(self.thread).standby == Some(StandbyMode::Service);
-        if !is_of_service || !self.switch(&why, taking) {
-            self.end(what, taking);
+        if !is_of_service || !self.switch(reactor, &why) {
+            self.end(what);
         }
     }
 
     /// Begins to request items from each server once its service accepts requests.
-    fn look_for_service(&mut self, now: Nanos, taking: &mut Taking) {
+    fn look_for_service(&mut self, now: Nanos) {
         for (number, server) in self.servers.iter_mut().enumerate() {
             if server.asking.is_none() && !server.is_out && server.is_open(&self.plan) {
                 server.begin(&self.plan, now);
@@ -241,17 +205,17 @@ impl Working {
                 continue;
             }
             if server.asking.is_some() {
-                taking.link.say(Word::Milestone(Milestone::Ready));
+                self.taking.link.say(Word::Milestone(Milestone::Ready));
                 if server.has_begun() {
                     // It was a standby until now.
-                    taking.link.say(Word::Milestone(Milestone::FirstRequest(now)));
+                    self.taking.link.say(Word::Milestone(Milestone::FirstRequest(now)));
                 }
                 self.stage = Stage::Startup;
             } else if !std::mem::replace(&mut server.has_said_no_service, true) {
                 let (service, directory) = (&self.plan.service, server.consumer.directory());
                 let names: Vec<&str> = directory.services().filter_map(|service| service.name()).collect();
                 let is_there = server.service(&self.plan).is_some_and(|service| service.state().is_some());
-                taking.note(&match (is_there, names.is_empty()) {
+                self.taking.note(&match (is_there, names.is_empty()) {
                     (true, _) => {
                         format!("the service {service} takes no requests now; they wait until it does")
                     }
@@ -268,62 +232,61 @@ impl Working {
 
     /// Opens the items of the slices that have begun. The steady state begins once all items are opened and have
     /// their images.
-    fn ask(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
+    fn ask(&mut self, now: Nanos) -> anyhow::Result<()> {
         let thread = self.thread;
         for (number, server) in self.servers.iter_mut().enumerate() {
-            let is_first = server.ask(&self.plan, thread, now, taking)?;
+            let is_first = server.ask(&self.plan, thread, now, self.taking)?;
             if is_first && number == self.active {
-                taking.link.say(Word::Milestone(Milestone::FirstRequest(now)));
+                self.taking.link.say(Word::Milestone(Milestone::FirstRequest(now)));
             }
         }
         let is_asked = self.servers[self.active].has_asked(&self.plan, thread);
-        if matches!(self.stage, Stage::Startup) && is_asked && taking.has_all() {
+        if matches!(self.stage, Stage::Startup) && is_asked && self.taking.has_all() {
             if self.plan.division.of(thread) == 0 {
-                taking.complete();
+                self.taking.complete();
             }
-            self.stage = if self.plan.is_snapshot { Stage::Over } else { self.steady(now, taking) };
+            self.stage = if self.plan.is_snapshot { Stage::Over } else { self.steady(now) };
         }
         Ok(())
     }
 
     /// Reports each standby server once it is ready to take over.
-    fn say_standing(&mut self, taking: &Taking) {
+    fn say_standing(&mut self) {
         if !matches!(self.stage, Stage::Steady(_)) {
             return;
         }
         for number in (0..self.servers.len()).filter(|number| *number != self.active) {
             if self.servers[number].stands_by_anew(&self.plan, self.thread) {
                 let name = |number: usize| &self.servers[number].endpoint(&self.plan).server;
-                taking.note(&format!("{} is active, {} stands by", name(self.active), name(number)));
+                self.taking.note(&format!("{} is active, {} stands by", name(self.active), name(number)));
             }
         }
     }
 
     /// The steady state; posts and generic messages go to the active server.
-    fn steady(&self, now: Nanos, taking: &Taking) -> Stage {
+    fn steady(&self, now: Nanos) -> Stage {
         let asking = self.servers[self.active].asking.as_ref();
         let (posts, generics) =
             asking.map(|asking| (asking.posts.clone(), asking.generics.clone())).unwrap_or_default();
-        Stage::Steady(SteadyTraffic::new(&self.plan, posts, generics, taking.poster, now))
+        Stage::Steady(SteadyTraffic::new(&self.plan, posts, generics, self.taking.poster, now))
     }
 
     /// Lets the roles do what is due; returns when they are due next.
-    fn tick_roles(&mut self, now: Nanos, taking: &mut Taking) -> Option<Nanos> {
-        let Self { servers, reactor, .. } = self;
-        let next = servers.iter_mut().filter(|server| !server.is_out);
-        next.filter_map(|server| server.tick(reactor, now, taking)).min()
+    fn tick_roles(&mut self, reactor: &mut Reactor, now: Nanos) -> Option<Nanos> {
+        let next = self.servers.iter_mut().filter(|server| !server.is_out);
+        next.filter_map(|server| server.tick(reactor, now, self.taking)).min()
     }
 
     /// Lets the roles do what is due, and sends; returns when to do so again.
-    fn tick(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<Option<Nanos>> {
-        let next = self.tick_roles(now, taking);
+    fn tick(&mut self, reactor: &mut Reactor, now: Nanos) -> anyhow::Result<Option<Nanos>> {
+        let next = self.tick_roles(reactor, now);
         let server = &mut self.servers[self.active];
         let mut sends = None;
         if let Stage::Steady(sending) = &mut self.stage
-            && let Some(mut sender) = server.connection.and_then(|id| self.reactor.sender(id))
+            && let Some(mut sender) = server.connection.and_then(|id| reactor.sender(id))
         {
             let mut out = server.room.outbox(&mut sender);
-            sending.send(now, &mut server.consumer, &mut out, &mut taking.link.tally)?;
+            sending.send(now, &mut server.consumer, &mut out, &mut self.taking.link.tally)?;
             sends = sending.due();
         }
         let asks = self.servers.iter().filter_map(|server| server.due(&self.plan, self.thread));
@@ -339,11 +302,11 @@ impl Working {
     }
 
     /// Connects if the roles request it.
-    fn connect(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
+    fn connect(&mut self, reactor: &mut Reactor, now: Nanos) -> anyhow::Result<()> {
         for number in 0..self.servers.len() {
             let server = &mut self.servers[number];
             if let Some(why) = server.wants.refusal.take().filter(|_| !matches!(self.stage, Stage::Over)) {
-                self.refused(number, &why, taking)?;
+                self.refused(reactor, number, &why)?;
             }
             let server = &mut self.servers[number];
             if !std::mem::take(&mut server.wants.connection) || server.is_out {
@@ -351,12 +314,12 @@ impl Working {
             }
             let endpoint = server.next_endpoint(&self.plan);
             let begun = resolve(&endpoint.server)
-                .and_then(|all| Ok(self.reactor.connect_to_any(&all, &endpoint.settings, now)?));
+                .and_then(|all| Ok(reactor.connect_to_any(&all, &endpoint.settings, now)?));
             match begun {
                 Ok(id) => server.connection = Some(id),
                 Err(cause) => {
-                    self.lost(number, &format!("{cause:#}"), taking);
-                    self.disconnected(number, now, taking);
+                    self.lost(reactor, number, &format!("{cause:#}"));
+                    self.disconnected(number, now);
                 }
             }
         }
@@ -364,13 +327,13 @@ impl Working {
     }
 
     /// A server's session has ended permanently.
-    fn refused(&mut self, number: usize, why: &str, taking: &mut Taking) -> anyhow::Result<()> {
+    fn refused(&mut self, reactor: &mut Reactor, number: usize, why: &str) -> anyhow::Result<()> {
         let server = &mut self.servers[number];
         server.is_out = true;
         let what = format!("the session with {} is over: {why}", server.endpoint(&self.plan).server);
         if number != self.active {
-            taking.note(&what);
-        } else if !self.switch(&what, taking) {
+            self.taking.note(&what);
+        } else if !self.switch(reactor, &what) {
             let hint = "--user and --password-file say who logs in, --server where";
             return Err(Hinted::new(what, hint).into());
         }
@@ -378,77 +341,143 @@ impl Working {
     }
 
     /// Informs a role that its connection is closed.
-    fn disconnected(&mut self, number: usize, now: Nanos, taking: &mut Taking) {
-        let (consumer, _, mut hearing) = self.servers[number].hearing(taking);
+    fn disconnected(&mut self, number: usize, now: Nanos) {
+        let (consumer, _, mut hearing) = self.servers[number].hearing(self.taking);
         consumer.disconnected(now, &mut hearing);
     }
 
     /// Closes connections if the roles request it, and those of servers that do not support standby.
-    fn disconnect(&mut self, taking: &mut Taking) {
+    fn disconnect(&mut self, reactor: &mut Reactor) {
         for number in 0..self.servers.len() {
             let server = &mut self.servers[number];
             let wants = std::mem::take(&mut server.wants.disconnection);
             let Some(id) = server.connection.filter(|_| wants || server.is_out) else { continue };
-            self.reactor.close(id);
-            server.leave(taking);
+            reactor.close(id);
+            server.leave(self.taking);
             if !wants {
                 let name = &server.endpoint(&self.plan).server;
                 let mode = self.plan.servers(self.thread).standby.map_or("", StandbyMode::what);
-                taking.note(&format!("{name} is left out: its login does not offer to stand by for {mode}"));
+                self.taking
+                    .note(&format!("{name} is left out: its login does not offer to stand by for {mode}"));
             } else if server.wants.refusal.is_none() {
                 let why = server.wants.timed_out.take();
                 let why = why.unwrap_or_else(|| "the provider closed the login".to_owned());
-                self.lost(number, &why, taking);
+                self.lost(reactor, number, &why);
             }
         }
     }
 
-    fn count_requests(&mut self, taking: &mut Taking) {
-        self.servers.iter_mut().for_each(|server| server.count_requests(taking));
+    fn count_requests(&mut self) {
+        self.servers.iter_mut().for_each(|server| server.count_requests(self.taking));
     }
 
     /// Reports missing images, flushes queued output, and logs out.
-    fn log_out(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
-        if let Some(what) = taking.what_is_missing() {
-            taking.note(&what);
+    fn log_out(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
+        if let Some(what) = self.taking.what_is_missing() {
+            self.taking.note(&what);
         }
-        (self.stage, taking.is_over) = (Stage::Over, true);
-        self.drain(taking)?;
+        (self.stage, self.taking.is_over) = (Stage::Over, true);
+        self.drain(reactor)?;
         for server in &mut self.servers {
             if let Some(id) = server.connection {
-                server.with_role(&mut self.reactor, taking, |consumer, out, hearing| {
+                server.with_role(reactor, self.taking, |consumer, out, hearing| {
                     consumer.log_out(out, hearing);
                 });
-                if let Some(mut sender) = self.reactor.sender(id) {
+                if let Some(mut sender) = reactor.sender(id) {
                     sender.flush();
                 }
-                self.reactor.close(id);
+                reactor.close(id);
             }
-            server.leave(taking);
-            server.count_requests(taking);
+            server.leave(self.taking);
+            server.count_requests(self.taking);
         }
         Ok(())
     }
 
     /// Waits until all messages counted as sent are out. Receives meanwhile, because a peer whose output is not read
     /// might not read either.
-    fn drain(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
+    fn drain(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
         let until = now().0.saturating_add(DRAIN_NS);
         loop {
             let server = &mut self.servers[self.active];
-            let Some(mut sender) = server.connection.and_then(|id| self.reactor.sender(id)) else {
+            let Some(mut sender) = server.connection.and_then(|id| reactor.sender(id)) else {
                 return Ok(());
             };
             let is_out = server.room.outbox(&mut sender).send_waiting() && sender.unsent() == 0;
             let now = now();
             if is_out || now.0 >= until {
-                let tally = &mut taking.link.tally;
+                let tally = &mut self.taking.link.tally;
                 server.room.unsent(&sender, |message| tally.take_back(message, MessageClass::POST));
                 return Ok(());
             }
-            self.reactor.wait(TURN)?;
-            self.receive(now, taking)?;
+            reactor.wait(TURN)?;
+            self.receive(reactor, now)?;
         }
+    }
+}
+
+impl Handler for Working<'_> {
+    type Error = anyhow::Error;
+
+    #[inline]
+    fn event(
+        &mut self,
+        id: ConnectionId,
+        event: Event<'_>,
+        sender: &mut Sender<'_>,
+        now: Nanos,
+    ) -> anyhow::Result<()> {
+        let Some(number) = self.servers.iter().position(|server| server.connection == Some(id)) else {
+            return Ok(());
+        };
+        let server = &mut self.servers[number];
+        match event {
+            Event::Message(received) => {
+                server.heard = now;
+                let (consumer, room, mut hearing) = server.hearing(self.taking);
+                room.receive(received, sender, |message, out| {
+                    consumer.message(now, message, out, &mut hearing);
+                    anyhow::Ok(())
+                })?;
+                say_notes(&mut server.room);
+                if std::mem::take(&mut server.wants.has_news) {
+                    server.room.set_services(server.consumer.directory());
+                    if let Some(dictionary) = server.consumer.dictionary() {
+                        server.room.set_dictionary(dictionary);
+                    }
+                    self.changed = Some((number, None));
+                }
+            }
+            Event::Connected(agreed) => {
+                server.room =
+                    RoleConnection::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
+                // LSEG's Java tools require this.
+                server.room.number_services(true);
+                server.consumer.connected(now, &mut server.room.outbox(sender));
+            }
+            Event::Closed(reason) => {
+                let tally = &mut self.taking.link.tally;
+                server.room.unsent(sender, |message| tally.take_back(message, MessageClass::POST));
+                server.leave(self.taking);
+                self.changed = Some((number, Some(reason.to_string())));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Another server may take over, and is informed at once.
+    #[inline]
+    fn after(&mut self, reactor: &mut Reactor, _: ConnectionId, now: Nanos) -> anyhow::Result<bool> {
+        match self.changed.take() {
+            None => {}
+            Some((number, None)) => self.has_service_gone(reactor, number),
+            Some((number, Some(reason))) => {
+                self.lost(reactor, number, &reason);
+                self.disconnected(number, now);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -470,18 +499,20 @@ mod tests {
             of::<ConsumerArgs>(&format!("{options} --measure-decode --server localhost:{}", pair.port));
         let plan = Arc::new(ConsumerPlan::new(&args).unwrap());
         let mut taking = Taking::new(&plan, 0, pair.link());
-        let mut working = Working::new(&plan, 0).unwrap();
+        let mut working = Working::new(&plan, 0, &mut taking).unwrap();
+        let mut reactor = Reactor::new(1).unwrap();
         pair.serve("--update-rate 10000 --latency-update-rate all --generic-msg-rate 1000");
-        let mut turn = |taking: &mut Taking| {
-            working.turn(taking).unwrap();
+        let mut turn = |working: &mut Working<'_>| {
+            working.turn(&mut reactor).unwrap();
             // A change of phase begins a new tally.
-            if matches!(working.stage, Stage::Steady(_)) { taking.link.tally.counts.updates } else { 0 }
+            let updates = working.taking.link.tally.counts.updates;
+            if matches!(working.stage, Stage::Steady(_)) { updates } else { 0 }
         };
-        while turn(&mut taking) < 5_000 {}
-        let counted = measure(|| while turn(&mut taking) < 15_000 {});
+        while turn(&mut working) < 5_000 {}
+        let counted = measure(|| while turn(&mut working) < 15_000 {});
         assert_eq!(counted.count_total, 0);
-        let counts = taking.link.tally.counts;
+        let counts = working.taking.link.tally.counts;
         assert!(counts.posts > 0 && counts.reflected_posts > 0 && counts.generics_received > 0, "{counts:?}");
-        pair.end(|| _ = turn(&mut taking));
+        pair.end(|| _ = turn(&mut working));
     }
 }

@@ -11,7 +11,7 @@ use tapeline_console::omm::say_notes;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::role::ni_provider::NiProvider;
 use tapeline_omm::rwf::MessageClass;
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
+use tapeline_wire::rssl::{ConnectionId, Event, Handler, Reactor, Sender};
 
 use super::super::bursts::{Bursts, Progress};
 use super::super::consumer::decoding::Decoder;
@@ -38,10 +38,10 @@ pub(super) fn work(plan: &Arc<NiProviderPlan>, thread: usize, mut link: Link) {
     publisher.link.end(how);
 }
 
+/// The state of a thread, beside its reactor.
 struct Working {
     plan: Arc<NiProviderPlan>,
     thread: usize,
-    reactor: Reactor,
     provider: NiProvider,
     connection: Option<ConnectionId>,
     /// The current or last endpoint.
@@ -79,7 +79,6 @@ impl Working {
         Ok(Self {
             plan: Arc::clone(plan),
             thread,
-            reactor: Reactor::new(1)?,
             provider,
             connection: None,
             endpoint: 0,
@@ -95,22 +94,23 @@ impl Working {
     }
 
     fn run(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
+        let reactor = &mut Reactor::new(1)?;
         match self.plan.api_threads.get(self.thread).map(|core| core.0) {
             Some(core) => {
                 let number = self.thread;
-                dispatching::run(&mut Halves { working: self, publisher }, number, core)?;
+                dispatching::run(&mut Halves { working: self, reactor, publisher }, number, core)?;
             }
             None => {
                 while !self.is_leaving(publisher) {
-                    self.receive(publisher)?;
-                    let wait = self.turn(publisher)?;
-                    self.connect(publisher)?;
+                    self.receive(reactor, publisher)?;
+                    let wait = self.turn(reactor, publisher)?;
+                    self.connect(reactor, publisher)?;
                     publisher.link.settle();
-                    self.reactor.wait(wait)?;
+                    reactor.wait(wait)?;
                 }
             }
         }
-        self.log_out(publisher)
+        self.log_out(reactor, publisher)
     }
 
     /// Whether the test is over, or its connection lost.
@@ -122,40 +122,9 @@ impl Working {
     ///
     /// # Errors
     /// The hub's frames are too small for the configured packing.
-    fn receive(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
+    fn receive(&mut self, reactor: &mut Reactor, publisher: &mut Publisher) -> anyhow::Result<()> {
         let (now, is_leaving) = (now(), self.is_leaving(publisher));
-        while let Some((id, event, mut sender)) = self.reactor.next(now) {
-            if self.connection != Some(id) {
-                continue;
-            }
-            match event {
-                // Too late: the test is over.
-                Event::Connected(_) if is_leaving => {}
-                Event::Connected(agreed) => {
-                    self.plan.publishing.check_pack(agreed.max_fragment_size)?;
-                    self.room =
-                        RoleConnection::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
-                    self.room.set_services(self.provider.directory());
-                    self.room.set_pack(self.plan.publishing.pack);
-                    self.provider.connected(now, &mut self.room.outbox(&mut sender));
-                }
-                Event::Message(received) => {
-                    let Self { provider, room, .. } = self;
-                    let _ = room.receive(received, &mut sender, |message, out| {
-                        provider.message(now, message, out, publisher);
-                        Ok::<(), Infallible>(())
-                    });
-                    say_notes(room);
-                }
-                Event::Closed(reason) => {
-                    let reason = reason.to_string();
-                    let tally = &mut publisher.link.tally;
-                    self.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
-                    self.lost(&reason, publisher);
-                }
-                _ => {}
-            }
-        }
+        reactor.handle(&mut HubEvents { working: self, publisher, is_leaving }, now)?;
         Ok(())
     }
 
@@ -177,9 +146,9 @@ impl Working {
     }
 
     /// Sends due messages; returns the time until there is more to do.
-    fn turn(&mut self, publisher: &mut Publisher) -> anyhow::Result<Duration> {
+    fn turn(&mut self, reactor: &mut Reactor, publisher: &mut Publisher) -> anyhow::Result<Duration> {
         let now = now();
-        let sender = self.connection.and_then(|id| self.reactor.sender(id));
+        let sender = self.connection.and_then(|id| reactor.sender(id));
         let Some(mut sender) = sender else {
             let next = self.provider.tick(now, &mut Nowhere, publisher);
             return Ok(until(next, now).min(IDLE));
@@ -231,11 +200,11 @@ impl Working {
     }
 
     /// Connects and disconnects as the role requests.
-    fn connect(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
+    fn connect(&mut self, reactor: &mut Reactor, publisher: &mut Publisher) -> anyhow::Result<()> {
         if std::mem::take(&mut publisher.wants_disconnection)
             && let Some(id) = self.connection
         {
-            self.reactor.close(id);
+            reactor.close(id);
             if publisher.refusal.is_none() {
                 self.lost("the hub closed the login, or did not answer it", publisher);
             }
@@ -252,7 +221,7 @@ impl Working {
         self.endpoint = publisher.attempt as usize % self.plan.endpoints(self.thread).len();
         let endpoint = &self.plan.endpoints(self.thread)[self.endpoint];
         let begun = resolve(&endpoint.server)
-            .and_then(|all| Ok(self.reactor.connect_to_any(&all, &endpoint.settings, now())?));
+            .and_then(|all| Ok(reactor.connect_to_any(&all, &endpoint.settings, now())?));
         match begun {
             Ok(id) => self.connection = Some(id),
             Err(cause) => self.lost(&format!("{cause:#}"), publisher),
@@ -261,26 +230,26 @@ impl Working {
     }
 
     /// Logs out, then closes the connection once all output is sent.
-    fn log_out(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
+    fn log_out(&mut self, reactor: &mut Reactor, publisher: &mut Publisher) -> anyhow::Result<()> {
         let end = now() + GOODBYE_NS;
         if let Some(id) = self.connection
-            && let Some(mut sender) = self.reactor.sender(id)
+            && let Some(mut sender) = reactor.sender(id)
         {
             self.provider.log_out(&mut self.room.outbox(&mut sender), publisher);
         }
         while let Some(id) = self.connection.filter(|_| now() < end) {
-            let Some(mut sender) = self.reactor.sender(id) else { break };
+            let Some(mut sender) = reactor.sender(id) else { break };
             let mut out = self.room.outbox(&mut sender);
             self.provider.tick(now(), &mut out, publisher);
             if out.send_waiting() && sender.flush() && sender.unsent() == 0 {
-                self.reactor.close(id);
+                reactor.close(id);
                 break;
             }
-            self.reactor.wait(IDLE)?;
-            self.receive(publisher)?;
+            reactor.wait(IDLE)?;
+            self.receive(reactor, publisher)?;
         }
         // Still connected at the time limit: queued messages count as unsent.
-        if let Some(sender) = self.connection.and_then(|id| self.reactor.sender(id)) {
+        if let Some(sender) = self.connection.and_then(|id| reactor.sender(id)) {
             let tally = &mut publisher.link.tally;
             self.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
         }
@@ -289,31 +258,86 @@ impl Working {
     }
 }
 
+/// A thread, while it receives.
+struct HubEvents<'a> {
+    working: &'a mut Working,
+    publisher: &'a mut Publisher,
+    /// Whether the test was over before it received.
+    is_leaving: bool,
+}
+
+impl Handler for HubEvents<'_> {
+    type Error = anyhow::Error;
+
+    #[inline]
+    fn event(
+        &mut self,
+        id: ConnectionId,
+        event: Event<'_>,
+        sender: &mut Sender<'_>,
+        now: Nanos,
+    ) -> anyhow::Result<()> {
+        let Self { working, publisher, is_leaving } = self;
+        if working.connection != Some(id) {
+            return Ok(());
+        }
+        match event {
+            // Too late: the test is over.
+            Event::Connected(_) if *is_leaving => {}
+            Event::Connected(agreed) => {
+                working.plan.publishing.check_pack(agreed.max_fragment_size)?;
+                working.room =
+                    RoleConnection::new(Side::Client, agreed, &working.plan.dictionary, working.plan.json);
+                working.room.set_services(working.provider.directory());
+                working.room.set_pack(working.plan.publishing.pack);
+                working.provider.connected(now, &mut working.room.outbox(sender));
+            }
+            Event::Message(received) => {
+                let Working { provider, room, .. } = working;
+                let _ = room.receive(received, sender, |message, out| {
+                    provider.message(now, message, out, *publisher);
+                    Ok::<(), Infallible>(())
+                });
+                say_notes(room);
+            }
+            Event::Closed(reason) => {
+                let reason = reason.to_string();
+                let tally = &mut publisher.link.tally;
+                working.room.unsent(sender, |message| tally.take_back(message, MessageClass::UPDATE));
+                working.lost(&reason, publisher);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 /// With API dispatch, an additional thread receives, and the thread itself publishes.
 struct Halves<'a> {
     working: &'a mut Working,
+    reactor: &'a mut Reactor,
     publisher: &'a mut Publisher,
 }
 
 impl Dispatched for Halves<'_> {
     fn reactor(&mut self) -> &mut Reactor {
-        &mut self.working.reactor
+        self.reactor
     }
 
     fn take(&mut self) -> anyhow::Result<bool> {
-        let Self { working, publisher } = self;
-        working.receive(publisher)?;
-        working.connect(publisher)?;
+        let Self { working, reactor, publisher } = self;
+        working.receive(reactor, publisher)?;
+        working.connect(reactor, publisher)?;
         Ok(publisher.is_ready || working.is_over)
     }
 
     fn perform(&mut self) -> anyhow::Result<Option<Duration>> {
-        let Self { working, publisher } = self;
+        let Self { working, reactor, publisher } = self;
         if working.is_leaving(publisher) {
             return Ok(None);
         }
-        let wait = working.turn(publisher)?;
-        working.connect(publisher)?;
+        let wait = working.turn(reactor, publisher)?;
+        working.connect(reactor, publisher)?;
         publisher.link.settle();
         Ok(Some(wait))
     }

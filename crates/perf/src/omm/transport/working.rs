@@ -1,6 +1,7 @@
 //! A thread: its connections, and the messages sent and received on them.
 
 use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use tapeline_client::connection::MOST_MALFORMED;
 use tapeline_client::endpoint::{Endpoint, resolve};
 use tapeline_console::failure::Hinted;
 use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_wire::rssl::{ConnectionId, Event, Negotiated, Reactor, Reason, Sender, Sent};
+use tapeline_wire::rssl::{ConnectionId, Event, Handler, Negotiated, Reactor, Reason, Sender, Sent};
 
 use super::super::link::{Link, Word};
 use super::super::tally::{Milestone, RunPhase, Tally};
@@ -45,15 +46,15 @@ pub(super) struct TransportPlan {
 }
 
 /// Runs one thread's work.
-pub(super) fn work(plan: &Arc<TransportPlan>, thread: usize, reactor: Reactor, mut link: Link) {
+pub(super) fn work(plan: &Arc<TransportPlan>, thread: usize, mut reactor: Reactor, mut link: Link) {
     link.begin(RunPhase::Steady);
     let mut working = Working {
         plan: Arc::clone(plan),
         thread,
-        reactor,
         flows: Vec::new(),
         places: HashMap::new(),
         last: 0,
+        over: Vec::new(),
         link,
         attempts_left: plan.attempts,
         next_attempt: plan.endpoint.is_some().then_some(Nanos(0)),
@@ -62,19 +63,21 @@ pub(super) fn work(plan: &Arc<TransportPlan>, thread: usize, reactor: Reactor, m
         is_done: false,
         is_lost: false,
     };
-    let how = working.run();
+    let how = working.run(&mut reactor);
     working.link.end(how);
 }
 
+/// The state of a thread, beside its reactor.
 struct Working {
     plan: Arc<TransportPlan>,
     thread: usize,
-    reactor: Reactor,
     flows: Vec<Flow>,
     /// Index of each connection in `flows`.
     places: HashMap<ConnectionId, usize>,
     /// Index of the flow that received last: usually the next message is for the same one.
     last: usize,
+    /// Connections that end once all received messages are handled.
+    over: Vec<(ConnectionId, Over)>,
     link: Link,
     attempts_left: Option<u32>,
     /// Time of a client's next connection attempt; `None` during an attempt and once connected.
@@ -117,23 +120,23 @@ fn now() -> Nanos {
 }
 
 impl Working {
-    fn run(&mut self) -> anyhow::Result<()> {
+    fn run(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
         while !self.link.is_over() && !self.is_lost {
             let now = now();
-            self.connect(now)?;
-            self.receive(now);
-            self.send(now);
+            self.connect(reactor, now)?;
+            self.receive(reactor, now);
+            self.send(reactor, now);
             self.link.settle();
             self.is_all_over();
             let wait = self.wait();
-            self.reactor.wait(wait)?;
-            if let Some(cause) = self.reactor.accept_error() {
+            reactor.wait(wait)?;
+            if let Some(cause) = reactor.accept_error() {
                 anstream::eprintln!("note: nobody can be let in: {cause}");
             }
         }
-        self.drain()?;
+        self.drain(reactor)?;
         for at in (0..self.flows.len()).rev() {
-            self.close(at);
+            self.close(reactor, at);
             self.gone(at, "this side ends", true);
         }
         if let Some(endpoint) = self.plan.endpoint.as_ref().filter(|_| !self.was_connected) {
@@ -147,7 +150,7 @@ impl Working {
     }
 
     /// Connects a client's thread when an attempt is due.
-    fn connect(&mut self, now: Nanos) -> anyhow::Result<()> {
+    fn connect(&mut self, reactor: &mut Reactor, now: Nanos) -> anyhow::Result<()> {
         let (Some(endpoint), Some(next)) = (&self.plan.endpoint, self.next_attempt) else { return Ok(()) };
         if now < next {
             return Ok(());
@@ -155,7 +158,7 @@ impl Working {
         self.next_attempt = None;
         self.attempts_left = self.attempts_left.map(|left| left.saturating_sub(1));
         let addresses = resolve(&endpoint.server)?;
-        if let Err(cause) = self.reactor.connect_to_any(&addresses, &endpoint.settings, now) {
+        if let Err(cause) = reactor.connect_to_any(&addresses, &endpoint.settings, now) {
             self.failed(now, cause.to_string());
         }
         Ok(())
@@ -178,60 +181,13 @@ impl Working {
         self.why_not = reason;
     }
 
-    fn receive(&mut self, now: Nanos) {
-        let Self { reactor, flows, places, last, link, plan, was_connected, .. } = self;
-        let mut over = Vec::new();
-        while let Some((id, event, mut sender)) = reactor.next(now) {
-            if flows.get(*last).is_none_or(|flow| flow.id != id) {
-                *last = places.get(&id).copied().unwrap_or(usize::MAX);
-            }
-            let flow = flows.get_mut(*last);
-            match event {
-                Event::Message(bytes) => {
-                    let Some(flow) = flow else { continue };
-                    if plan.reflects {
-                        flow.heard.pass(bytes, &mut link.tally);
-                        if !flow.back.reflect(bytes, &mut sender, &mut link.tally) {
-                            over.push((id, Over::ByUs("it sends faster than it takes what goes back")));
-                        }
-                    } else {
-                        flow.heard.take(bytes, flow.is_json, &mut link.tally);
-                        if flow.heard.malformed == MOST_MALFORMED {
-                            over.push((id, Over::ByUs("its messages cannot be read")));
-                        }
-                    }
-                }
-                Event::Room => {
-                    let Some(flow) = flow else { continue };
-                    flow.back.go_on(&mut sender, &mut link.tally);
-                    if let Some(sending) = &mut flow.sending {
-                        sending.goes_on();
-                    }
-                }
-                Event::Connected(agreed) => {
-                    *was_connected = true;
-                    places.insert(id, flows.len());
-                    flows.push(Flow::new(plan, id, agreed, now));
-                    if plan.open.fetch_add(1, Ordering::Relaxed) == 0 {
-                        link.say(Word::Milestone(Milestone::Ready));
-                    }
-                    plan.opened.fetch_add(1, Ordering::Relaxed);
-                    link.say(Word::Milestone(Milestone::FirstRequest(now)));
-                }
-                Event::Closed(reason) => {
-                    if let Some(flow) = flow {
-                        flow.take_back(&sender, plan.load.len, &mut link.tally);
-                    }
-                    over.push((id, Over::ByThem(reason.to_string(), matches!(reason, Reason::Peer))));
-                }
-                _ => {}
-            }
-        }
-        for (id, how) in over {
+    fn receive(&mut self, reactor: &mut Reactor, now: Nanos) {
+        let Ok(_) = reactor.handle(self, now);
+        for (id, how) in std::mem::take(&mut self.over) {
             match (self.places.get(&id).copied(), how) {
                 (Some(at), Over::ByThem(reason, is_good)) => self.gone(at, &reason, is_good),
                 (Some(at), Over::ByUs(reason)) => {
-                    self.close(at);
+                    self.close(reactor, at);
                     self.gone(at, reason, false);
                 }
                 (None, Over::ByThem(reason, _)) => {
@@ -245,11 +201,11 @@ impl Working {
         }
     }
 
-    fn send(&mut self, now: Nanos) {
+    fn send(&mut self, reactor: &mut Reactor, now: Nanos) {
         let mut unfit = None;
         for (at, flow) in self.flows.iter_mut().enumerate() {
             if let Some(sending) = &mut flow.sending
-                && let Some(mut sender) = self.reactor.sender(flow.id)
+                && let Some(mut sender) = reactor.sender(flow.id)
             {
                 sending.turn(now, &mut sender, &mut self.link.tally);
                 if sending.is_unfit() {
@@ -259,7 +215,7 @@ impl Working {
         }
         // One per turn: the others follow in later turns.
         if let Some(at) = unfit {
-            self.close(at);
+            self.close(reactor, at);
             let len = self.plan.load.len;
             self.gone(
                 at,
@@ -280,23 +236,22 @@ impl Working {
     }
 
     /// Flushes queued output, and receives meanwhile. Messages still queued at the time limit count as unsent.
-    fn drain(&mut self) -> anyhow::Result<()> {
+    fn drain(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
         let until = now() + DRAIN_NS;
         loop {
-            let Self { flows, reactor, .. } = self;
-            let is_out =
-                flows.iter().all(|flow| reactor.sender(flow.id).is_none_or(|sender| sender.unsent() == 0));
+            let mut flows = self.flows.iter();
+            let is_out = flows.all(|flow| reactor.sender(flow.id).is_none_or(|sender| sender.unsent() == 0));
             if is_out || now() >= until {
                 return Ok(());
             }
-            self.reactor.wait(TURN)?;
-            self.receive(now());
+            reactor.wait(TURN)?;
+            self.receive(reactor, now());
         }
     }
 
     /// Closes a connection. Messages queued on it count as unsent.
-    fn close(&mut self, at: usize) {
-        let Self { flows, reactor, link, plan, .. } = self;
+    fn close(&mut self, reactor: &mut Reactor, at: usize) {
+        let Self { flows, link, plan, .. } = self;
         let flow = &mut flows[at];
         if let Some(sender) = reactor.sender(flow.id) {
             flow.take_back(&sender, plan.load.len, &mut link.tally);
@@ -340,6 +295,66 @@ impl Working {
             self.is_done = true;
             self.link.say(Word::Milestone(Milestone::Done(now())));
         }
+    }
+}
+
+impl Handler for Working {
+    type Error = Infallible;
+
+    #[inline]
+    fn event(
+        &mut self,
+        id: ConnectionId,
+        event: Event<'_>,
+        sender: &mut Sender<'_>,
+        now: Nanos,
+    ) -> Result<(), Infallible> {
+        let Self { flows, places, last, link, plan, was_connected, over, .. } = self;
+        if flows.get(*last).is_none_or(|flow| flow.id != id) {
+            *last = places.get(&id).copied().unwrap_or(usize::MAX);
+        }
+        let flow = flows.get_mut(*last);
+        match event {
+            Event::Message(bytes) => {
+                let Some(flow) = flow else { return Ok(()) };
+                if plan.reflects {
+                    flow.heard.pass(bytes, &mut link.tally);
+                    if !flow.back.reflect(bytes, sender, &mut link.tally) {
+                        over.push((id, Over::ByUs("it sends faster than it takes what goes back")));
+                    }
+                } else {
+                    flow.heard.take(bytes, flow.is_json, &mut link.tally);
+                    if flow.heard.malformed == MOST_MALFORMED {
+                        over.push((id, Over::ByUs("its messages cannot be read")));
+                    }
+                }
+            }
+            Event::Room => {
+                let Some(flow) = flow else { return Ok(()) };
+                flow.back.go_on(sender, &mut link.tally);
+                if let Some(sending) = &mut flow.sending {
+                    sending.goes_on();
+                }
+            }
+            Event::Connected(agreed) => {
+                *was_connected = true;
+                places.insert(id, flows.len());
+                flows.push(Flow::new(plan, id, agreed, now));
+                if plan.open.fetch_add(1, Ordering::Relaxed) == 0 {
+                    link.say(Word::Milestone(Milestone::Ready));
+                }
+                plan.opened.fetch_add(1, Ordering::Relaxed);
+                link.say(Word::Milestone(Milestone::FirstRequest(now)));
+            }
+            Event::Closed(reason) => {
+                if let Some(flow) = flow {
+                    flow.take_back(sender, plan.load.len, &mut link.tally);
+                }
+                over.push((id, Over::ByThem(reason.to_string(), matches!(reason, Reason::Peer))));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 

@@ -26,29 +26,27 @@ fn storm(address: SocketAddr) {
     let mut images = 0;
     while images < CLIENTS * STOCKS.len() {
         reactor.wait(Duration::from_millis(100)).unwrap();
-        while let Some((_, event, mut sender)) = reactor.next(clock.now()) {
-            match event {
-                Event::Connected(_) => assert_eq!(sender.send(&login), Sent::Queued),
-                Event::Message(bytes) => {
-                    let message = MessageView::parse(bytes).unwrap();
-                    match (message.domain(), message.class()) {
-                        (Domain::LOGIN, MessageClass::REFRESH) => {
-                            for (stock, stream) in STOCKS.iter().zip(5..) {
-                                let key = Key::item(1, stock.as_bytes());
-                                let header = RequestHeader::new(Domain::MARKET_PRICE, stream, key);
-                                let header = RequestHeader { flags: flags::request::STREAMING, ..header };
-                                let asked = encoded(|room| header.encode(room));
-                                assert_eq!(sender.send(&asked), Sent::Queued);
-                            }
+        reactor.each(clock.now(), |_, event, sender| match event {
+            Event::Connected(_) => assert_eq!(sender.send(&login), Sent::Queued),
+            Event::Message(bytes) => {
+                let message = MessageView::parse(bytes).unwrap();
+                match (message.domain(), message.class()) {
+                    (Domain::LOGIN, MessageClass::REFRESH) => {
+                        for (stock, stream) in STOCKS.iter().zip(5..) {
+                            let key = Key::item(1, stock.as_bytes());
+                            let header = RequestHeader::new(Domain::MARKET_PRICE, stream, key);
+                            let header = RequestHeader { flags: flags::request::STREAMING, ..header };
+                            let asked = encoded(|room| header.encode(room));
+                            assert_eq!(sender.send(&asked), Sent::Queued);
                         }
-                        (Domain::MARKET_PRICE, MessageClass::REFRESH) => images += 1,
-                        _ => {}
                     }
+                    (Domain::MARKET_PRICE, MessageClass::REFRESH) => images += 1,
+                    _ => {}
                 }
-                Event::Closed(reason) => panic!("one of them was not served: {reason}"),
-                _ => {}
             }
-        }
+            Event::Closed(reason) => panic!("one of them was not served: {reason}"),
+            _ => {}
+        });
     }
 }
 

@@ -394,7 +394,8 @@ impl Session {
     fn take(&mut self) {
         let now = Nanos(monotonic_ns());
         let Self { market, reactor, clients, .. } = self;
-        while let Some((id, event, mut sender)) = reactor.next(now) {
+        let mut over = Vec::new();
+        reactor.each(now, |id, event, sender| {
             market.at = Some(id);
             match event {
                 rssl::Event::Connected(_) => {
@@ -403,20 +404,21 @@ impl Session {
                     clients.insert(id, Client { provider, out: Queue::new(64 << 20) });
                 }
                 rssl::Event::Message(bytes) => {
-                    let Some(Client { provider, out }) = clients.get_mut(&id) else { continue };
+                    let Some(Client { provider, out }) = clients.get_mut(&id) else { return };
                     // The session ends when the consumer has logged out, or its login was refused.
                     if provider.message(now, bytes, out, market).is_err() {
                         while let Some(message) = out.pop() {
                             let _ = sender.send(&message);
                         }
                         clients.remove(&id);
-                        reactor.close(id);
+                        over.push(id);
                     }
                 }
                 rssl::Event::Closed(_) => _ = clients.remove(&id),
                 _ => {}
             }
-        }
+        });
+        over.into_iter().for_each(|id| reactor.close(id));
     }
 }
 

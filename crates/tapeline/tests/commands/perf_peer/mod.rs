@@ -545,29 +545,28 @@ impl Hub {
         while !so(self) {
             self.reactor.wait(Duration::from_millis(100)).unwrap();
             let now = Nanos(tapeline_measure::monotonic_ns());
-            while let Some((id, event, mut sender)) = self.reactor.next(now) {
-                match event {
-                    Event::Connected(_) => self.published.push((id, Vec::new(), false)),
-                    Event::Message(bytes) => {
-                        let message = MessageView::parse(bytes).unwrap();
-                        if let (Domain::LOGIN, Ok(Header::Request(request))) =
-                            (message.domain(), message.header())
-                        {
-                            let request = LoginRequest::read(&request).unwrap();
-                            let refresh = LoginRefresh::accepting(&request, LoginFeatures::default());
-                            let mut room = [0; 4096];
-                            let len = refresh.encode(&mut room).unwrap();
-                            assert_eq!(sender.send(&room[..len]), Sent::Queued);
-                        }
-                        let of_it = self.published.iter_mut().find(|(of, ..)| *of == id);
-                        of_it.unwrap().1.push(Heard::new(bytes));
+            let Self { reactor, published, .. } = self;
+            reactor.each(now, |id, event, sender| match event {
+                Event::Connected(_) => published.push((id, Vec::new(), false)),
+                Event::Message(bytes) => {
+                    let message = MessageView::parse(bytes).unwrap();
+                    if let (Domain::LOGIN, Ok(Header::Request(request))) =
+                        (message.domain(), message.header())
+                    {
+                        let request = LoginRequest::read(&request).unwrap();
+                        let refresh = LoginRefresh::accepting(&request, LoginFeatures::default());
+                        let mut room = [0; 4096];
+                        let len = refresh.encode(&mut room).unwrap();
+                        assert_eq!(sender.send(&room[..len]), Sent::Queued);
                     }
-                    Event::Closed(_) => {
-                        self.published.iter_mut().filter(|(of, ..)| *of == id).for_each(|of| of.2 = true);
-                    }
-                    _ => {}
+                    let of_it = published.iter_mut().find(|(of, ..)| *of == id);
+                    of_it.unwrap().1.push(Heard::new(bytes));
                 }
-            }
+                Event::Closed(_) => {
+                    published.iter_mut().filter(|(of, ..)| *of == id).for_each(|of| of.2 = true);
+                }
+                _ => {}
+            });
         }
     }
 

@@ -6,54 +6,58 @@ use std::time::Duration;
 use tapeline_wire::rssl::Reactor;
 
 use super::super::super::dispatching::{self, Dispatched};
-use super::super::taking::Taking;
 use super::{Stage, Working, now};
 
-struct Halves<'a> {
-    working: &'a mut Working,
-    taking: &'a mut Taking,
+/// What the two halves share.
+struct Halves<'a, 'w> {
+    working: &'a mut Working<'w>,
+    reactor: &'a mut Reactor,
 }
 
 /// Runs a connection's work with an additional dispatching thread on this core, or on any.
-pub(super) fn run(working: &mut Working, taking: &mut Taking, core: Option<usize>) -> anyhow::Result<()> {
+pub(super) fn run(
+    working: &mut Working<'_>,
+    reactor: &mut Reactor,
+    core: Option<usize>,
+) -> anyhow::Result<()> {
     let number = working.thread;
-    dispatching::run(&mut Halves { working, taking }, number, core)?;
-    working.log_out(taking)
+    dispatching::run(&mut Halves { working, reactor }, number, core)?;
+    working.log_out(reactor)
 }
 
-impl Dispatched for Halves<'_> {
+impl Dispatched for Halves<'_, '_> {
     fn reactor(&mut self) -> &mut Reactor {
-        &mut self.working.reactor
+        self.reactor
     }
 
     fn take(&mut self) -> anyhow::Result<bool> {
-        let Self { working, taking } = self;
+        let Self { working, reactor } = self;
         let now = now();
-        working.receive(now, taking)?;
-        working.disconnect(taking);
-        working.connect(now, taking)?;
-        working.tick_roles(now, taking);
+        working.receive(reactor, now)?;
+        working.disconnect(reactor);
+        working.connect(reactor, now)?;
+        working.tick_roles(reactor, now);
         Ok(match working.stage {
             Stage::Waiting => working.servers.iter().any(|server| server.consumer.is_ready()),
-            Stage::Startup => taking.has_all(),
+            Stage::Startup => working.taking.has_all(),
             Stage::Steady(_) => false,
             Stage::Over => true,
         })
     }
 
     fn perform(&mut self) -> anyhow::Result<Option<Duration>> {
-        let Self { working, taking } = self;
-        if working.is_over(taking) {
+        let Self { working, reactor } = self;
+        if working.is_over() {
             return Ok(None);
         }
         let now = now();
-        working.look_for_service(now, taking);
-        working.ask(now, taking)?;
-        let next = working.tick(now, taking)?;
-        working.say_standing(taking);
-        working.count_requests(taking);
-        taking.say_unknown();
-        taking.link.settle();
+        working.look_for_service(now);
+        working.ask(now)?;
+        let next = working.tick(reactor, now)?;
+        working.say_standing();
+        working.count_requests();
+        working.taking.say_unknown();
+        working.taking.link.settle();
         Ok(Some(working.wait(next)))
     }
 }
