@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use tapeline_journal::{Durability, Error, Next, OnFailure, Progress, Reader, Settings, State, Writer};
-use tapeline_plant::tick::Tick;
 
 use crate::chance::Chance;
 use crate::failing::{Fails, Memory};
@@ -12,7 +11,8 @@ use crate::invariants::{Invariant, Wrong};
 use crate::plan::{Illness, Keeping, MS};
 use crate::tape::Tape;
 use crate::trace::fnv;
-use tapeline_node::journal::Gate;
+use tapeline_node::Events;
+use tapeline_node::journal::{Gate, JournalTurns};
 
 /// Limit of ticks taken in one turn.
 const BATCH: usize = 64;
@@ -46,7 +46,7 @@ pub(crate) struct Shelf {
 /// The journal's thread.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    writer: Writer<Memory>,
+    turns: JournalTurns<Memory>,
     progress: Arc<Progress>,
     is_synced: bool,
     /// Sequence of the last tick before this plant.
@@ -106,8 +106,9 @@ impl Shelf {
         self.ticks.truncate(last as usize);
         self.promised = last;
         let progress = writer.progress();
+        let turns = JournalTurns::new(writer, Events::default());
         let is_synced = self.settings.durability == Durability::Synced;
-        Ok(Some(Keeper { writer, progress, is_synced, after: last, taken: 0, busy_until: 0 }))
+        Ok(Some(Keeper { turns, progress, is_synced, after: last, taken: 0, busy_until: 0 }))
     }
 
     /// Reads the whole journal up to `last` and checks that the ticks are in order and as published, without a
@@ -160,7 +161,7 @@ impl Shelf {
         let bytes = if stops { u64::MAX } else { self.chance.below(MOST_TORN) };
         self.disk.fail(Fails::Dying(bytes));
         keeper.take(tape, self);
-        let _ = keeper.writer.flush();
+        keeper.turns.flush();
         drop(keeper);
         if stops {
             let (disk, chance) = (&self.disk, &mut self.chance);
@@ -188,23 +189,21 @@ impl Keeper {
         if now < self.busy_until {
             return;
         }
-        let _ = self.writer.flush();
+        self.turns.flush();
         self.take(tape, shelf);
         if shelf.slow_ns > 0 {
             self.busy_until = now + shelf.slow_ns;
         } else {
-            let _ = self.writer.flush();
+            self.turns.flush();
         }
     }
 
     fn take(&mut self, tape: &Tape, shelf: &mut Shelf) {
         for frame in tape.frames_from(self.taken, BATCH) {
             self.taken += 1;
-            let seq = self.after + self.taken as u64;
-            let time = Tick::parse(&frame).map_or_else(|_| Default::default(), |tick| tick.header.sequenced);
             shelf.ticks.push(fnv(&frame));
-            // The progress reports the outcome.
-            let _ = self.writer.append(seq, time, &frame);
+            // A frame that is no tick is missing from the journal in the end.
+            let _ = self.turns.take(&frame);
         }
         tape.keep(self.taken);
     }
@@ -224,7 +223,7 @@ impl Keeper {
         while self.taken < tape.published() {
             self.turn(tape, shelf, u64::MAX - MS);
         }
-        let _ = self.writer.flush();
+        self.turns.flush();
         let present = shelf.check(self.after, self.progress.written_up_to())?;
         let (missing, published) = (self.missing(), tape.published() as u64);
         if present + missing == published {

@@ -1,13 +1,14 @@
 //! The plant's journal: one more reader of its ring, which writes every tick to disk. `[journal]` in the
 //! configuration.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tapeline_journal::{Directory, Durability, Outcome, Progress, Settings, State, Writer};
+use tapeline_journal::{Directory, Durability, Folder, Outcome, Progress, Settings, State, Writer};
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
@@ -107,7 +108,7 @@ impl RunningJournal {
         let (progress, durability) = (writer.progress(), config.settings.durability);
         let of_thread = events.clone();
         let keep = move |_, subscriber, _| {
-            Keeping { writer, subscriber, given: 0, is_well: true, events: of_thread }.run(folder)
+            Keeping { turns: JournalTurns::new(writer, of_thread), subscriber }.run(folder)
         };
         Ok(Self {
             reader: Reader::start("journal", events, keep)?,
@@ -224,10 +225,10 @@ impl Gate {
     }
 }
 
-/// The running journal.
-struct Keeping {
-    writer: Writer<Directory>,
-    subscriber: Subscriber,
+/// The ticks of a plant on their way into its journal, whatever they are read from and wherever its folder is. Reports that the journal
+/// fails, and that it is written again.
+pub struct JournalTurns<F: Folder> {
+    writer: Writer<F>,
     /// Ticks of this plant that were taken.
     given: u64,
     /// The condition last reported to the user.
@@ -235,21 +236,66 @@ struct Keeping {
     events: Events,
 }
 
+impl<F: Folder> JournalTurns<F> {
+    /// Starts with a writer whose journal is open.
+    pub const fn new(writer: Writer<F>, events: Events) -> Self {
+        Self { writer, given: 0, is_well: true, events }
+    }
+
+    /// Takes the next tick, as it stands on the ring.
+    ///
+    /// # Errors
+    /// The bytes are not a tick.
+    pub fn take(&mut self, frame: &[u8]) -> crate::Result<()> {
+        let tick = Tick::parse(frame).context("the ring holds something that is not a tick")?;
+        let seq = tick.header.seq.0;
+        self.given += 1;
+        let outcome = self.writer.append(seq, tick.header.sequenced, frame);
+        if outcome.is_kept() != self.is_well {
+            self.is_well = !self.is_well;
+            say(&self.writer, outcome, seq, &self.events);
+        }
+        Ok(())
+    }
+
+    /// Writes the ticks that were taken. Its result is in the writer's [progress](Writer::progress).
+    pub fn flush(&mut self) {
+        let outcome = self.writer.flush();
+        if self.is_well && !outcome.is_kept() {
+            self.is_well = false;
+            say(&self.writer, outcome, self.writer.kept_up_to() + 1, &self.events);
+        }
+    }
+}
+
+impl<F: Folder> fmt::Debug for JournalTurns<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JournalTurns").field("given", &self.given).finish_non_exhaustive()
+    }
+}
+
+/// The running journal.
+struct Keeping {
+    turns: JournalTurns<Directory>,
+    subscriber: Subscriber,
+}
+
 impl Keeping {
     /// Writes ticks until the ring ends. Returns the totals.
     fn run(mut self, folder: String) -> crate::Result<JournalReport> {
         let kept = self.keep();
+        let JournalTurns { mut writer, given, .. } = self.turns;
         if kept.is_err() {
             // The ticks taken so far are still written. The writer reports that it has stopped when it is
             // dropped.
-            let _ = self.writer.flush();
+            let _ = writer.flush();
         }
         kept?;
-        let progress = self.writer.progress();
-        let outcome = self.writer.finish();
+        let progress = writer.progress();
+        let outcome = writer.finish();
         let (last, missing) = (progress.written_up_to(), progress.missing());
         // Each tick is either in the journal or missing, wherever the missing ones are.
-        let report = JournalReport { folder, ticks: self.given.saturating_sub(missing), missing, last };
+        let report = JournalReport { folder, ticks: given.saturating_sub(missing), missing, last };
         crate::error::ensure!(
             outcome != Outcome::Stopped,
             "ticks from {} on are not in the journal",
@@ -268,15 +314,7 @@ impl Keeping {
             while taken < BATCH {
                 match self.subscriber.next() {
                     Poll::Frame(frame) => {
-                        let tick = Tick::parse(frame.bytes())
-                            .context("the ring holds something that is not a tick")?;
-                        let seq = tick.header.seq.0;
-                        self.given += 1;
-                        let outcome = self.writer.append(seq, tick.header.sequenced, frame.bytes());
-                        if outcome.is_kept() != self.is_well {
-                            self.is_well = !self.is_well;
-                            say(&self.writer, outcome, seq, &self.events);
-                        }
+                        self.turns.take(frame.bytes())?;
                         taken += 1;
                     }
                     Poll::Ended => {
@@ -288,11 +326,7 @@ impl Keeping {
                     _ => crate::error::bail!("the plant's ring is damaged"),
                 }
             }
-            let outcome = self.writer.flush();
-            if self.is_well && !outcome.is_kept() {
-                self.is_well = false;
-                say(&self.writer, outcome, self.writer.kept_up_to() + 1, &self.events);
-            }
+            self.turns.flush();
             if is_over {
                 return Ok(());
             }
@@ -308,7 +342,7 @@ impl Keeping {
 }
 
 /// Reports that the journal fails, or is written again.
-fn say(writer: &Writer<Directory>, outcome: Outcome, seq: u64, events: &Events) {
+fn say(writer: &Writer<impl Folder>, outcome: Outcome, seq: u64, events: &Events) {
     let Some(fault) = writer.fault() else {
         events.info(format_args!("the journal is written again, from tick {seq} on"));
         return;
@@ -398,7 +432,7 @@ mod tests {
         let (writer, _) = Writer::open(Directory::create(folder.path()).unwrap(), settings).unwrap();
         let progress = writer.progress();
         let (_, mut publisher, OnRing { subscriber, .. }) = scene("end", tempfile::tempdir().unwrap().path());
-        let keeping = Keeping { writer, subscriber, given: 0, is_well: true, events: Events::default() };
+        let keeping = Keeping { turns: JournalTurns::new(writer, Events::default()), subscriber };
         let keeping = std::thread::spawn(move || keeping.run(String::new()));
         let (mut given, mut enough) = (0, None);
         while enough != Some(given) {
