@@ -310,8 +310,7 @@ impl<'t> Rest<'t> {
     /// Returns the next value, after blanks and the separator; `None` at the closing bracket.
     fn value(&mut self) -> Option<Raw<'t>> {
         let bytes = self.text.as_bytes();
-        let separators = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':');
-        let start = bytes.iter().position(separators)?;
+        let start = bytes.iter().position(|byte| CLASSES[usize::from(*byte)] & SEPARATES == 0)?;
         if matches!(bytes.get(start), Some(b'}' | b']')) {
             *self = Self::NONE;
             return None;
@@ -357,6 +356,28 @@ impl<'t> Iterator for JsonItems<'t> {
     }
 }
 
+/// Stands between values.
+const SEPARATES: u8 = 1;
+/// A bracket, or the quote of a string, which may contain brackets.
+const NESTS: u8 = 2;
+
+/// The meaning of each byte outside strings; 0 for those of numbers and words.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let (separate, nest) = (b" \t\n\r,:", b"{}[]\"");
+    let mut at = 0;
+    while at < separate.len() {
+        classes[separate[at] as usize] = SEPARATES;
+        at += 1;
+    }
+    at = 0;
+    while at < nest.len() {
+        classes[nest[at] as usize] = NESTS;
+        at += 1;
+    }
+    classes
+};
+
 /// Returns `true` if the bytes are JSON that may be embedded in another text.
 pub(super) fn is_json(bytes: &[u8]) -> bool {
     str::from_utf8(bytes).is_ok() && check(bytes, EMBEDDED_DEPTH, false).is_ok()
@@ -376,27 +397,28 @@ fn value_end(bytes: &[u8], at: usize) -> usize {
 fn bracket_end(bytes: &[u8], at: usize) -> usize {
     let mut depth = 0_u32;
     let mut at = at;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => {
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let Some(next) = rest.iter().position(|byte| CLASSES[usize::from(*byte)] & NESTS != 0) else {
+            return bytes.len();
+        };
+        at += next;
+        match bytes.get(at) {
+            Some(b'"') => {
                 at = string_end(bytes, at).unwrap_or(bytes.len());
                 continue;
             }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth <= 1 => return at + 1,
-            b'}' | b']' => depth -= 1,
-            _ => {}
+            Some(b'{' | b'[') => depth += 1,
+            _ if depth <= 1 => return at + 1,
+            _ => depth -= 1,
         }
         at += 1;
     }
-    bytes.len()
 }
 
 /// Returns the end of a number or a word.
 fn word_end(bytes: &[u8], at: usize) -> usize {
-    let is_end = |byte: &u8| {
-        matches!(byte, b',' | b'}' | b']' | b':' | b'"' | b' ' | b'\t' | b'\n' | b'\r' | b'{' | b'[')
-    };
+    let is_end = |byte: &u8| CLASSES[usize::from(*byte)] != 0;
     let rest = bytes.get(at..).unwrap_or_default();
     at + rest.iter().position(is_end).unwrap_or(rest.len())
 }

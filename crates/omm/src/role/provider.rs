@@ -376,7 +376,7 @@ impl Provider {
         self.peer.settle(out);
         match MessageView::parse(bytes) {
             Ok(message) => match message.header() {
-                Ok(header) => self.dispatch(now, &message, header, out, application),
+                Ok(header) => self.dispatch(now, &message, &header, out, application),
                 Err(fault) => {
                     self.refuse_malformed(&message, out);
                     self.malformed(fault, out, application);
@@ -430,15 +430,15 @@ impl Provider {
         &mut self,
         now: Nanos,
         message: &MessageView<'_>,
-        header: Header<'_>,
+        header: &Header<'_>,
         out: &mut dyn Outbox,
         application: &mut dyn ProviderApplication,
     ) {
         match header {
-            Header::Request(request) => self.request(message, &request, out, application),
-            Header::Close(close) => self.close(message, &close, out, application),
-            Header::Post(post) => self.post(message, &post, out, application),
-            Header::Generic(generic) => self.generic_message(now, message, &generic, out, application),
+            Header::Request(request) => self.request(message, request, out, application),
+            Header::Close(close) => self.close(message, close, out, application),
+            Header::Post(post) => self.post(message, post, out, application),
+            Header::Generic(generic) => self.generic_message(now, message, generic, out, application),
             // Only a provider sends these: a non-interactive one has connected to the wrong port.
             Header::Refresh(_) | Header::Update(_) | Header::Status(_) => {
                 let text = match message.class() {

@@ -20,24 +20,32 @@ macro_rules! members {
         impl<'t> $name<'t> {
             /// Gathers the members of an object, which is the value of the member `key`. Of duplicate members the last
             /// one counts. `null` counts as absent, except for a container, where it is an empty one.
+            #[inline]
             pub(super) fn of(reading: &mut Reading<'_>, key: &str, raw: Raw<'t>) -> Result<Self, Refused> {
+                let mut found = Self::default();
+                found.gather(reading, key, raw)?;
+                Ok(found)
+            }
+
+            // In place: otherwise each of up to forty members is copied one by one.
+            #[inline(never)]
+            fn gather(&mut self, reading: &mut Reading<'_>, key: &str, raw: Raw<'t>) -> Result<(), Refused> {
                 if raw.token() != Token::Object {
                     return Err(reading.stop(JsonProblem::kind(key, "OBJECT", raw), raw));
                 }
-                let mut found = Self::default();
                 for (key, value) in raw.members() {
                     match &*key {
-                        $($key => found.$field = Some(value).filter(|value| !value.is_null()),)*
+                        $($key => self.$field = Some(value).filter(|value| !value.is_null()),)*
                         other => match names::number(names::CONTAINERS, other) {
-                            Some(_) if found.payload.is_some() => {
+                            Some(_) if self.payload.is_some() => {
                                 return Err(reading.stop(JsonProblem::Key(other.to_owned()), value));
                             }
-                            Some(data_type) => found.payload = Some((DataType(data_type), value)),
+                            Some(data_type) => self.payload = Some((DataType(data_type), value)),
                             None => reading.unknown(other, value)?,
                         },
                     }
                 }
-                Ok(found)
+                Ok(())
             }
         }
     )*};
