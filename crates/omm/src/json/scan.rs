@@ -439,7 +439,7 @@ fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
 /// Returns the first position from `at` on of a byte that is not plain string content: a quote, a backslash, a control
 /// character.
 #[inline]
-fn plain_end(bytes: &[u8], at: usize) -> Option<usize> {
+pub(super) fn plain_end(bytes: &[u8], at: usize) -> Option<usize> {
     const fn all(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])
     }

@@ -5,7 +5,19 @@ use std::io::Write as _;
 use data_encoding::BASE64;
 
 use super::names::{self, Names};
+use super::scan::plain_end;
 use crate::rwf::{Date, DateTime, Hint, Real, Time};
+
+/// The two digits of each number below a hundred.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
 
 /// Writer that appends JSON to the caller's buffer. Commas are inserted automatically, except after an opening bracket.
 ///
@@ -83,22 +95,32 @@ impl<'o> JsonText<'o> {
     }
 
     /// Appends a number with `places` decimals.
-    fn digits(&mut self, mut value: u64, places: usize) {
+    fn digits(&mut self, value: u64, places: usize) {
         // 20 digits of 2^64 − 1, or 14 decimals with a leading zero; and the point.
-        let mut text = [0; 24];
-        let mut at = text.len();
-        let mut written = 0;
-        while value > 0 || written <= places {
-            if written == places && places > 0 {
-                at -= 1;
-                text[at] = b'.';
-            }
-            at -= 1;
-            text[at] = b'0' + (value % 10) as u8;
-            value /= 10;
-            written += 1;
+        let mut text = [b'0'; 24];
+        let (mut at, mut rest) = (text.len(), value);
+        // Two digits for each division.
+        while rest >= 100 {
+            let pair = PAIRS[(rest % 100) as usize];
+            rest /= 100;
+            at -= 2;
+            text[at..at + 2].copy_from_slice(&pair);
         }
-        self.out.extend_from_slice(text.get(at..).unwrap_or_default());
+        if rest >= 10 {
+            at -= 2;
+            text[at..at + 2].copy_from_slice(&PAIRS[rest as usize]);
+        } else {
+            at -= 1;
+            text[at] = b'0' + rest as u8;
+        }
+        // A digit before the point, and zeros behind it, if the value has fewer.
+        let point = text.len() - places;
+        let (whole, decimals) = text.split_at(point);
+        self.out.extend_from_slice(whole.get(at.min(point - 1)..).unwrap_or_default());
+        if places > 0 {
+            self.out.push(b'.');
+            self.out.extend_from_slice(decimals);
+        }
     }
 
     /// Appends the exact value with as many decimals as the form has; a number that JSON lacks is quoted.
@@ -236,10 +258,14 @@ impl<'o> JsonText<'o> {
     /// Appends bytes that should be UTF-8; invalid bytes become the replacement character.
     pub(super) fn utf8(&mut self, bytes: &[u8]) {
         self.out.push(b'"');
-        for chunk in bytes.utf8_chunks() {
-            self.escaped(chunk.valid().as_bytes());
-            if !chunk.invalid().is_empty() {
-                self.character(char::REPLACEMENT_CHARACTER);
+        if bytes.is_ascii() {
+            self.escaped(bytes);
+        } else {
+            for chunk in bytes.utf8_chunks() {
+                self.escaped(chunk.valid().as_bytes());
+                if !chunk.invalid().is_empty() {
+                    self.character(char::REPLACEMENT_CHARACTER);
+                }
             }
         }
         self.out.push(b'"');
@@ -267,7 +293,7 @@ impl<'o> JsonText<'o> {
 
     /// Appends UTF-8 with the necessary escapes.
     fn escaped(&mut self, mut bytes: &[u8]) {
-        while let Some(at) = bytes.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')) {
+        while let Some(at) = plain_end(bytes, 0) {
             let (plain, rest) = bytes.split_at(at);
             self.raw(plain);
             let Some((byte, behind)) = rest.split_first() else { return };
