@@ -322,12 +322,10 @@ impl DateTime {
 
     /// Returns the shortest form whose missing members are zero: its bytes are the first `len` of the array.
     #[inline]
-    pub(crate) fn encode(self) -> ([u8; 12], usize) {
-        let (time, len) = self.time.encode();
-        let mut bytes = [0; 12];
-        bytes[..4].copy_from_slice(&self.date.encode());
-        bytes[4..].copy_from_slice(&time);
-        (bytes, 4 + len)
+    pub(crate) const fn encode(self) -> ([u8; 12], usize) {
+        let [a, b, c, d] = self.date.encode();
+        let ([e, f, g, h, i, j, k, l], len) = self.time.encode();
+        ([a, b, c, d, e, f, g, h, i, j, k, l], 4 + len)
     }
 }
 

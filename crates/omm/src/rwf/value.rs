@@ -187,7 +187,10 @@ impl<'a> Value<'a> {
     pub(crate) fn short(&self) -> Option<([u8; 12], usize)> {
         fn widen<const N: usize>(bytes: [u8; N], len: usize) -> ([u8; 12], usize) {
             let mut wide = [0; 12];
-            wide[..N].copy_from_slice(&bytes);
+            // As an array: a slice of a known length would still be copied by a call.
+            if let Some(first) = wide.first_chunk_mut() {
+                *first = bytes;
+            }
             (wide, len)
         }
         Some(match *self {
