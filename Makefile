@@ -167,6 +167,11 @@ bench-tick: ## compare the tickerplant with a bare relay by rate, with no log, a
 	$(CARGO) bench --quiet $(locked) --workspace --bench tick -- --keep $(abspath $(target_dir))/bench-tick $(if $(DOC),--to $(abspath docs/benchmarks/tick.md)) $(ARGS)
 .PHONY: bench-tick
 
+bench-growth: ## plot cost by size: items, clients, symbols, orders, lengths, subscribers, load up to the knee, memory; DOC=1 writes docs/benchmarks/growth.md
+	@scripts/setup bench
+	$(CARGO) bench --quiet $(locked) --workspace --bench growth -- $(if $(DOC),--to $(abspath docs/benchmarks/growth.md)) $(ARGS)
+.PHONY: bench-growth
+
 bench-journal: ## compare the journal with bare files: page cache, disk, synced; DOC=1 writes docs/benchmarks/journal.md
 	@scripts/setup bench
 	$(CARGO) bench --quiet $(locked) --workspace --bench journal -- $(if $(DOC),--to $(abspath docs/benchmarks/journal.md)) $(ARGS)

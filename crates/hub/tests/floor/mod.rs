@@ -105,8 +105,25 @@ pub(crate) struct Floor {
 impl Floor {
     /// So many clients that have all of so many items open, or these of their fields; and so many updates, of the items in turn.
     pub(crate) fn new(clients: usize, items: usize, view: Option<&[i16]>, updates: usize) -> Self {
+        Self::in_order(clients, items, view, updates, |update| update)
+    }
+
+    /// The same, with the updates in another order: `order` gives the item of each, by its number, which may exceed theirs.
+    pub(crate) fn in_order(
+        clients: usize,
+        items: usize,
+        view: Option<&[i16]>,
+        updates: usize,
+        order: impl Fn(usize) -> usize,
+    ) -> Self {
+        // As the defaults are, where those do not limit it.
+        let mut settings = Settings::default();
+        settings.max_items = settings.max_items.max(items);
+        settings.max_streams = settings.max_streams.max(items * clients.max(1) + VARIED);
+        settings.cache_bytes = settings.cache_bytes.max(items << 10);
+        settings.session.most_streams = settings.session.most_streams.max((items + VARIED) as u32);
         let mut floor = Self {
-            hub: Hub::new(Settings::default()),
+            hub: Hub::new(settings),
             connections: Links { room: [0; 4096], sent: 0, is_full: false },
             sequencer: Sequencer::new(SERVICE, Items::new(items), Ticks::default()),
             first: items,
@@ -123,7 +140,7 @@ impl Floor {
             });
         }
         for update in 0..updates {
-            floor.tick(Kind::Update, &names[update % items], |out| {
+            floor.tick(Kind::Update, &names[order(update) % items], |out| {
                 let quote = UpdateType::QUOTE;
                 let start = update_header(out, Domain::MARKET_PRICE, 0, quote, DataType::FIELD_LIST)?;
                 Ok(start + fields(&mut out[start..], CHANGED, update)?)
