@@ -23,13 +23,12 @@ mod input;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use input::Input;
+use input::{Input, packed};
 use tapeline_feed::Protocol;
 use tapeline_feed::book::{Book, BookSettings, Books, Quote};
 use tapeline_feed::itch::framing::{FileFraming, Frames};
 use tapeline_feed::itch::{Decoder, ItchRecord, Locate, Side};
 use tapeline_feed::line::{self, Arbiter, Line, Sink};
-use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, PacketBuilder};
 use tapeline_feed::normalise::{Itch, Normaliser};
 use tapeline_feed::simulate::checksum;
 use tapeline_measure::{Clock, Nanos, cores, pin, ticks_ordered};
@@ -103,25 +102,6 @@ fn options() -> Options {
         (options.messages, options.runs, options.live) = (options.messages.min(50_000), 1, 20_000);
     }
     options
-}
-
-/// Messages in datagrams, one after another, each with its length in front.
-fn packed(file: &[u8], first: u64) -> (Vec<u8>, u64) {
-    let mut out = Vec::with_capacity(file.len() + file.len() / 16);
-    let mut buffer = [0; DEFAULT_PACKET_BYTES];
-    let mut frames = Frames::with(file, FileFraming::Length).peekable();
-    let mut sequence = first;
-    while frames.peek().is_some() {
-        let mut packet = PacketBuilder::new(&mut buffer, MoldSession::new("BENCH"), sequence).unwrap();
-        while frames.peek().is_some_and(|message| packet.push(message).is_ok()) {
-            frames.next();
-        }
-        sequence = packet.next_sequence();
-        let length = packet.finish();
-        out.extend((length as u16).to_be_bytes());
-        out.extend(&buffer[..length]);
-    }
-    (out, sequence)
 }
 
 /// Decode and books alone, 32 messages at a time, with an event for each change of a best price.

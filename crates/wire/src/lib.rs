@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver, SendOptions, UdpSender};
+//! use tapeline_wire::udp::{Batch, ReceiveOptions, SendOptions, UdpReceiver, UdpSender};
 //!
 //! let mut receiver = UdpReceiver::open(&ReceiveOptions::new("127.0.0.1:0".parse()?))?;
 //! let mut sender = UdpSender::open(&SendOptions::new(receiver.local_address()))?;

@@ -8,6 +8,7 @@ mod cpp;
 #[path = "../../../crates/feed/benches/itch/fields.rs"]
 mod fields;
 #[path = "../../../crates/feed/benches/itch/input.rs"]
+#[allow(dead_code, reason = "nothing is in packets here")]
 mod input;
 mod others;
 mod page;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use tapeline_feed::book::Memory;
 use tapeline_feed::itch::Decoder;
-use tapeline_feed::itch::framing::{Frames, Framing};
+use tapeline_feed::itch::framing::{FileFraming, Frames};
 use tapeline_measure::{Clock, Environment, Recorder, cores, pin, ticks_ordered};
 
 use crate::cpp::{Files, Program};
@@ -122,7 +123,7 @@ fn measure(
 ) -> anyhow::Result<Figures> {
     let mut input = Input::simulated(arguments.seed, size.symbols, size.live, arguments.messages);
     for file in [&mut input.before, &mut input.file] {
-        let kept = Frames::with(file, Framing::Length).filter(|message| !LEFT_OUT.contains(&message[0]));
+        let kept = Frames::with(file, FileFraming::Length).filter(|message| !LEFT_OUT.contains(&message[0]));
         *file = kept
             .flat_map(|message| {
                 (message.len() as u16).to_be_bytes().into_iter().chain(message.iter().copied())
@@ -130,7 +131,7 @@ fn measure(
             .collect();
     }
     let file = &input.file[..];
-    let messages = Frames::with(file, Framing::Length).count() as u64;
+    let messages = Frames::with(file, FileFraming::Length).count() as u64;
     let files = if programs.is_empty() { None } else { Some(Files::write(&input, size)?) };
     let mut turns = Turns { clock, messages, rows: Vec::new() };
     let mut memory = Memory::default();

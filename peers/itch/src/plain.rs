@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tapeline_feed::itch::framing::{Frames, Framing};
+use tapeline_feed::itch::framing::{FileFraming, Frames};
 use tapeline_feed::itch::{Message, OrderRef, Side, decode};
 use tapeline_feed::simulate;
 
@@ -39,7 +39,7 @@ impl Books {
     #[inline(never)]
     pub(crate) fn apply_all(&mut self, file: &[u8]) -> u64 {
         let mut events = 0;
-        for bytes in Frames::with(file, Framing::Length) {
+        for bytes in Frames::with(file, FileFraming::Length) {
             let Ok(message) = decode(bytes) else { continue };
             events += u64::from(self.apply(&message));
         }

@@ -1,6 +1,6 @@
 //! Ours: the queue between two threads, for records of one type.
 
-use tapeline_ring::spsc::{self, Consumer, Poll, Producer};
+use tapeline_ring::spsc::{self, Consumer, Producer, QueuePoll};
 
 use super::slot::{Slot, with_length};
 use super::{Place, Scope, System};
@@ -55,7 +55,7 @@ struct Outlet<const N: usize>(Consumer<Slot<N>>);
 impl<const N: usize> Receiver for Outlet<N> {
     #[inline]
     fn receive(&mut self, mut each: impl FnMut(&[u8])) -> u64 {
-        let Poll::Ready(slot) = self.0.pop() else { return 0 };
+        let QueuePoll::Ready(slot) = self.0.pop() else { return 0 };
         each(&slot.0);
         1
     }
@@ -66,7 +66,7 @@ struct Slices<const N: usize>(Consumer<Slot<N>>);
 impl<const N: usize> Receiver for Slices<N> {
     #[inline]
     fn receive(&mut self, mut each: impl FnMut(&[u8])) -> u64 {
-        let Poll::Ready(slots) = self.0.take() else { return 0 };
+        let QueuePoll::Ready(slots) = self.0.take() else { return 0 };
         for slot in slots.iter() {
             each(&slot.0);
         }

@@ -1,6 +1,8 @@
-//! Simulated messages in memory.
+//! Simulated messages in memory, and packets of them.
 
 use tapeline_feed::itch::encode::LONGEST;
+use tapeline_feed::itch::framing::{FileFraming, Frames};
+use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, PacketBuilder, PacketRefused};
 use tapeline_feed::simulate::{Exchange, SimulatedDay};
 
 /// A stretch of a day.
@@ -48,4 +50,28 @@ impl Input {
             checksum: exchange.checksum(),
         }
     }
+}
+
+/// The same messages in packets from this sequence on, one behind another, each behind its length; and the next sequence.
+pub(crate) fn packed(file: &[u8], first: u64) -> (Vec<u8>, u64) {
+    let session = MoldSession::new("BENCH");
+    let mut out = Vec::with_capacity(file.len() + file.len() / 16);
+    let mut buffer = [0; DEFAULT_PACKET_BYTES];
+    let mut frames = Frames::with(file, FileFraming::Length).peekable();
+    let mut sequence = first;
+    while frames.peek().is_some() {
+        let mut packet = PacketBuilder::new(&mut buffer, session, sequence).unwrap();
+        while let Some(message) = frames.peek() {
+            match packet.push(message) {
+                Ok(()) => frames.next(),
+                Err(PacketRefused::Full) => break,
+                Err(other) => panic!("{other}"),
+            };
+        }
+        sequence = packet.next_sequence();
+        let length = packet.finish();
+        out.extend((length as u16).to_be_bytes());
+        out.extend(&buffer[..length]);
+    }
+    (out, sequence)
 }

@@ -149,7 +149,7 @@ fn main() {
     let pinned = options.core.filter(|core| pin(*core).is_ok());
     let input = Input::simulated(options.seed, options.symbols, options.live, options.messages);
     let file = &input.file;
-    let packets = plant::packed(file);
+    let (packets, _) = input::packed(file, 1);
     let clock = Clock::calibrate();
     let mut bench = Bench { clock, messages: options.messages, rows: Vec::new() };
     let normaliser = || {

@@ -4,33 +4,8 @@ use std::hint::black_box;
 
 use tapeline_feed::itch::framing::{FileFraming, Frames};
 use tapeline_feed::line::{self, Arbiter, Line, Sink};
-use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, PacketBuilder, PacketRefused};
 use tapeline_feed::normalise::Normaliser;
 use tapeline_nanos::Nanos;
-
-/// The same messages in packets, one behind another, each behind its length.
-pub(crate) fn packed(file: &[u8]) -> Vec<u8> {
-    let session = MoldSession::new("BENCH");
-    let mut out = Vec::with_capacity(file.len() + file.len() / 16);
-    let mut buffer = [0; DEFAULT_PACKET_BYTES];
-    let mut frames = Frames::with(file, FileFraming::Length).peekable();
-    let mut sequence = 1;
-    while frames.peek().is_some() {
-        let mut packet = PacketBuilder::new(&mut buffer, session, sequence).unwrap();
-        while let Some(message) = frames.peek() {
-            match packet.push(message) {
-                Ok(()) => frames.next(),
-                Err(PacketRefused::Full) => break,
-                Err(other) => panic!("{other}"),
-            };
-        }
-        sequence = packet.next_sequence();
-        let length = packet.finish();
-        out.extend((length as u16).to_be_bytes());
-        out.extend(&buffer[..length]);
-    }
-    out
-}
 
 #[inline(never)]
 pub(crate) fn normalise(file: &[u8], normaliser: &mut Normaliser) -> u64 {

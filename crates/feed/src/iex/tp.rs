@@ -8,7 +8,7 @@
 //! compares only session and sequence takes everything after the restart for duplicates.
 //!
 //! ```
-//! use tapeline_feed::iex::tp::{self, MessageProtocol, SegmentBuilder, IexSession};
+//! use tapeline_feed::iex::tp::{self, IexSession, MessageProtocol, SegmentBuilder};
 //!
 //! let session = IexSession { protocol: MessageProtocol::TOPS_1_6, channel: 1, number: 77 };
 //! let mut buffer = [0; 1400];

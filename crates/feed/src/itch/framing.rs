@@ -95,7 +95,7 @@ pub enum RunEnd {
 /// The messages of a byte slice, in order.
 ///
 /// ```
-/// use tapeline_feed::itch::framing::{RunEnd, Frames};
+/// use tapeline_feed::itch::framing::{Frames, RunEnd};
 ///
 /// let mut frames = Frames::new(&[0, 2, b'x', b'y', 0, 1, b'z', 0, 9, b'!']);
 /// assert_eq!(frames.next(), Some(&b"xy"[..]));

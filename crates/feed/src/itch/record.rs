@@ -1,7 +1,7 @@
 //! Messages of all types as records of one size, with their numbers in the machine's own byte order.
 //!
 //! A consumer that reads nearly every field, such as a book, spends more time on the branch on the type than on the bytes: processors mispredict
-//! that branch every other time. A [`ItchRecord`] has one place for each kind of field in any type, so its reader needs no branch. If the processor can
+//! that branch every other time. An [`ItchRecord`] has one place for each kind of field in any type, so its reader needs no branch. If the processor can
 //! permute bytes (AVX-512 VBMI: Intel from Ice Lake on, AMD from Zen 4 on), decoding needs none either: the type selects a row of a table with the
 //! source of each byte. On other processors a [`Decoder`] branches on the type once. Both ways give the same records (`tests/records.rs`).
 

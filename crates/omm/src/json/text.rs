@@ -96,7 +96,7 @@ impl<'o> JsonText<'o> {
 
     /// Appends a number with `places` decimals.
     fn digits(&mut self, value: u64, places: usize) {
-        // 20 digits of 2^64 − 1, or 14 decimals with a leading zero; and the point.
+        // 20 digits of 2^64 − 1, or 14 decimals with a leading zero.
         let mut text = [b'0'; 24];
         let (mut at, mut rest) = (text.len(), value);
         // Two digits for each division.

@@ -10,7 +10,7 @@
 //! ```
 //! use tapeline_nanos::Nanos;
 //! use tapeline_omm::domain::{LoginFeatures, LoginRequest};
-//! use tapeline_omm::role::provider::{ProviderEvent, Provider, ProviderSettings};
+//! use tapeline_omm::role::provider::{Provider, ProviderEvent, ProviderSettings};
 //! use tapeline_omm::role::{Outbox, Queue};
 //! use tapeline_omm::rwf::{MessageClass, MessageView};
 //!

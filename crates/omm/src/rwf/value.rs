@@ -186,6 +186,7 @@ impl<'a> Value<'a> {
     /// Returns the bytes of a value of at most twelve: the first `len` of the array.
     pub(crate) fn short(&self) -> Option<([u8; 12], usize)> {
         fn widen<const N: usize>(bytes: [u8; N], len: usize) -> ([u8; 12], usize) {
+            const { assert!(N <= 12) }
             let mut wide = [0; 12];
             // As an array: a slice of a known length would still be copied by a call.
             if let Some(first) = wide.first_chunk_mut() {

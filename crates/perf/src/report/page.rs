@@ -54,7 +54,7 @@ pub(super) fn page(title: &str, groups: &Groups, plots: &[Plot], verdicts: &[Ver
     let _ = write!(
         page,
         "<p><small>Written by tapeline {}. How the cost of each part grows with its size: docs/benchmarks/growth.md, which \
-         <code>make bench-growth</code> draws for a machine.</small></p>\n</body>\n</html>\n",
+         <code>make bench-growth DOC=1</code> draws for a machine.</small></p>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION")
     );
     page

@@ -7,12 +7,11 @@ use tapeline_feed::book::{Book, BookSettings, Books};
 use tapeline_feed::itch::framing::{FileFraming, Frames};
 use tapeline_feed::itch::{Decoder, ItchRecord};
 use tapeline_feed::line::{ArbiterSettings, Line as FeedLine};
-use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, PacketBuilder};
 use tapeline_measure::Nanos;
 use tapeline_perf::plot::Scale;
 use tapeline_plant::{Channel, ChannelSettings, Items, Publish, PublishPolicy, Refused, Sequencer};
 
-use crate::input::Input;
+use crate::input::{Input, packed};
 use crate::{Drawing, Line, Measuring};
 
 /// Messages of a turn.
@@ -25,14 +24,14 @@ const SYMBOLS: u16 = 8_000;
 /// What a message costs by the number of symbols.
 pub(crate) fn symbols(measuring: &Measuring) -> anyhow::Result<Drawing> {
     let sizes = measuring.sizes(&[10, 100, 1_000, 8_000, 50_000], 0);
-    let lines = by_size(measuring, &sizes, |symbols| (symbols as u16, ORDERS));
+    let (lines, _) = by_size(measuring, &sizes, |symbols| (symbols as u16, ORDERS));
     Ok(Drawing {
         name: "growth-symbols",
         title: "A feed by symbols",
         x_title: "symbols",
         y_title: "ns for each message",
         scale: Scale::Logarithmic,
-        what: "ITCH of a simulated exchange with 500,000 orders on the books. *Books*: decode, books, an event for each change of a best price. *Ticks*: \
+        what: "ITCH of a simulated exchange with 500,000 orders on the books at the start. *Books*: decode, books, an event for each change of a best price. *Ticks*: \
                datagrams of up to 1,400 bytes, arbitration, decode, books, and the ticks of all changes, written into memory.",
         sizes,
         lines,
@@ -41,15 +40,15 @@ pub(crate) fn symbols(measuring: &Measuring) -> anyhow::Result<Drawing> {
 
 /// What a message costs by the number of orders on the books.
 pub(crate) fn orders(measuring: &Measuring) -> anyhow::Result<Drawing> {
-    let sizes = measuring.sizes(&[10_000, 100_000, 1_000_000, 3_000_000], 1);
-    let lines = by_size(measuring, &sizes, |orders| (SYMBOLS, orders as u32));
+    let begun = measuring.sizes(&[10_000, 100_000, 1_000_000, 3_000_000], 1);
+    let (lines, sizes) = by_size(measuring, &begun, |orders| (SYMBOLS, orders as u32));
     Ok(Drawing {
         name: "growth-orders",
         title: "A feed by orders",
         x_title: "orders on the books",
         y_title: "ns for each message",
         scale: Scale::Logarithmic,
-        what: "The same with 8,000 symbols.",
+        what: "The same with 8,000 symbols. Orders come and go while the messages run: the size is the mean of their numbers before and after.",
         sizes,
         lines,
     })
@@ -63,12 +62,15 @@ pub(crate) fn bytes_of_an_order(orders: u64) -> Vec<f64> {
     vec![books.bytes() as f64 / books.live_orders() as f64]
 }
 
-fn by_size(measuring: &Measuring, sizes: &[u64], input: impl Fn(u64) -> (u16, u32)) -> Vec<Line> {
+/// Both lines, and the orders on the books at each size.
+fn by_size(measuring: &Measuring, sizes: &[u64], input: impl Fn(u64) -> (u16, u32)) -> (Vec<Line>, Vec<u64>) {
+    let mut orders = Vec::new();
     let mut lines = ["books", "ticks"].map(Line::new);
     for size in sizes {
         let (symbols, live) = input(*size);
         // Long enough for all turns: a stretch is not applied twice.
         let input = Input::simulated(1, symbols, live, MESSAGES);
+        orders.push((u64::from(live) + input.live_orders as u64) / 2);
         let (before, next) = packed(&input.before, 1);
         let (packets, _) = packed(&input.file, next);
         let (mut of_books, mut of_ticks) = (Vec::new(), Vec::new());
@@ -92,10 +94,12 @@ fn by_size(measuring: &Measuring, sizes: &[u64], input: impl Fn(u64) -> (u16, u3
         for (line, figures) in lines.iter_mut().zip([of_books, of_ticks]) {
             line.figures.push(figures);
             line.bytes.push(bytes);
-            line.bend = "orders, levels and items in turn, of more of them than the caches hold";
+            line.memory = "the books";
         }
     }
-    lines.into()
+    lines[0].bend = "orders and levels in turn, of more than the caches hold";
+    lines[1].bend = "orders, levels and items in turn, of more than the caches hold";
+    (lines.into(), orders)
 }
 
 /// Decode and books alone, with an event for each change of a best price.
@@ -112,25 +116,6 @@ fn decode(file: &[u8], books: &mut Books) {
             return;
         }
     }
-}
-
-/// Messages in datagrams, one after another, each with its length in front; and the next sequence.
-fn packed(file: &[u8], first: u64) -> (Vec<u8>, u64) {
-    let mut out = Vec::with_capacity(file.len() + file.len() / 16);
-    let mut buffer = [0; DEFAULT_PACKET_BYTES];
-    let mut frames = Frames::with(file, FileFraming::Length).peekable();
-    let mut sequence = first;
-    while frames.peek().is_some() {
-        let mut packet = PacketBuilder::new(&mut buffer, MoldSession::new("BENCH"), sequence).unwrap();
-        while frames.peek().is_some_and(|message| packet.push(message).is_ok()) {
-            frames.next();
-        }
-        sequence = packet.next_sequence();
-        let length = packet.finish();
-        out.extend((length as u16).to_be_bytes());
-        out.extend(&buffer[..length]);
-    }
-    (out, sequence)
 }
 
 /// Ticks written into the same memory again and again.

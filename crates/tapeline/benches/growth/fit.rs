@@ -2,7 +2,7 @@
 
 use crate::Line;
 
-/// A line bends where its growth changes by more than this power of the size.
+/// A line bends where it grows by this power of the size more than before.
 const BENDS: f64 = 0.2;
 
 /// The growth of a line.
@@ -57,10 +57,7 @@ pub(crate) fn growth(sizes: &[u64], line: &Line, caches: &[Cache]) -> Option<Gro
         (over + (point.1 - x) * (point.2 - y), under + (point.1 - x).powi(2))
     });
     let slope = |pair: &[(usize, f64, f64)]| (pair[1].2 - pair[0].2) / (pair[1].1 - pair[0].1);
-    let turn = |at: usize, pair: &[(usize, f64, f64)]| {
-        let before = at.checked_sub(1).map_or(0.0, |before| slope(&points[before..]));
-        (slope(pair) - before).abs()
-    };
+    let rise = |at: usize, pair: &[(usize, f64, f64)]| slope(pair) - slope(&points[at - 1..]);
     // Not where the turns of both sizes overlap: that may be chance.
     let is_apart = |pair: &[(usize, f64, f64)]| {
         let range = |place: usize| {
@@ -73,19 +70,20 @@ pub(crate) fn growth(sizes: &[u64], line: &Line, caches: &[Cache]) -> Option<Gro
     let most = points
         .windows(2)
         .enumerate()
+        .skip(1)
         .filter(|(_, pair)| is_apart(pair))
-        .max_by(|a, b| turn(a.0, a.1).total_cmp(&turn(b.0, b.1)));
-    let bend = most.filter(|(at, pair)| turn(*at, pair) > BENDS).map(|(_, pair)| {
+        .max_by(|a, b| rise(a.0, a.1).total_cmp(&rise(b.0, b.1)));
+    let bend = most.filter(|(at, pair)| rise(*at, pair) > BENDS).map(|(_, pair)| {
         let (from, to) = (pair[0].0, pair[1].0);
-        let crossed = |cache: &&Cache| {
-            let at = |place: usize| line.bytes.get(place).copied().unwrap_or(0);
-            at(from) <= cache.bytes && at(to) > cache.bytes
+        let at = |place: usize| line.bytes.get(place).copied().unwrap_or(0);
+        let crossed = |cache: &&Cache| at(from) <= cache.bytes && at(to) > cache.bytes;
+        // The largest that the memory outgrows there; what the bench knows of the line, if its memory is larger than all or does not count.
+        let is_beyond = line.bytes.is_empty() || caches.iter().all(|cache| at(from) > cache.bytes);
+        let why = match caches.iter().rev().find(crossed) {
+            Some(cache) => format!("{} outgrow {} ({} KiB)", line.memory, cache.name, cache.bytes >> 10),
+            None if is_beyond => line.bend.to_owned(),
+            None => String::new(),
         };
-        // The largest that the memory outgrows there.
-        let why = caches.iter().rev().find(crossed).map_or_else(
-            || line.bend.to_owned(),
-            |cache| format!("the memory outgrows {} ({} KiB)", cache.name, cache.bytes >> 10),
-        );
         (from, why)
     });
     Some(Growth { power: over / under, bend })

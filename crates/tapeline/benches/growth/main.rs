@@ -26,7 +26,7 @@ mod turns;
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Parser;
 use tapeline_measure::{Clock, Environment, cores, pin, ticks_ordered};
 use tapeline_perf::plot::Scale;
@@ -40,8 +40,8 @@ struct Arguments {
     /// How often each size is measured
     #[arg(long, default_value_t = 5)]
     turns: usize,
-    /// Measure for this drawing alone
-    #[arg(long, value_name = "DRAWING")]
+    /// Measure for this drawing alone, and print its tables
+    #[arg(long, value_name = "DRAWING", conflicts_with = "to")]
     only: Option<String>,
     /// Leave out the sizes that need gigabytes or minutes
     #[arg(long)]
@@ -71,15 +71,16 @@ struct Line {
     name: &'static str,
     /// The figures of all turns for each size; none where nothing could be measured.
     figures: Vec<Vec<f64>>,
-    /// The memory that is used by turns at each size, bytes, if it grows with the size.
+    /// The memory of what grows with the size, at each size, bytes; and what that is.
     bytes: Vec<u64>,
-    /// What bends the line where memory does not.
+    memory: &'static str,
+    /// What bends the line where no cache does.
     bend: &'static str,
 }
 
 impl Line {
     const fn new(name: &'static str) -> Self {
-        Self { name, figures: Vec::new(), bytes: Vec::new(), bend: "" }
+        Self { name, figures: Vec::new(), bytes: Vec::new(), memory: "", bend: "" }
     }
 }
 
@@ -168,7 +169,12 @@ fn main() -> anyhow::Result<()> {
             drawings.push(draw(&measuring)?);
         }
     }
-    let page = page::page(&drawings, arguments.turns, &environment);
+    ensure!(
+        !drawings.is_empty(),
+        "--only is one of {}",
+        all.map(|(name, _)| &name["growth-".len()..]).join(", ")
+    );
+    let page = page::page(&drawings, measuring.turns, &environment);
     let Some(to) = arguments.to else {
         print!("{page}");
         return Ok(());

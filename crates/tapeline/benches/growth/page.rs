@@ -43,12 +43,13 @@ fn write(page: &mut String, drawings: &[Drawing], turns: usize, environment: &st
     writeln!(
         page,
         "# Cost by size\n\n\
-         Written by `make bench-growth DOC=1`: each point has the median of {turns} turns (the load: of three at most), and the bars reach from the \
-         smallest to the largest. Another machine, or this one at another hour, has other figures; what lasts is the shape of the lines.\n\n\
+         Written by `make bench-growth DOC=1`: each point has the median of {turns} turns (the load: of three at most; memory: of one), and the bars reach from \
+         the smallest to the largest. Another machine, or this one at another hour, has other figures. The sizes stand at equal steps in the drawings, \
+         whatever their ratio: how a line grows is in the tables.\n\n\
          ```text\n{}\n```\n\n\
          *Power*: the power of the size that fits the line best, by least squares of the logarithms: 0 is a constant cost, 1 a cost that doubles with \
-         the size. *Bends*: the sizes between which the line changes its direction most, if by more than 0.2 of that power and if the turns of the two do not overlap; and what is there: memory that \
-         no longer fits into a cache, or what the bench knows of this line.",
+         the size. *Bends*: the sizes between which the line rises most beyond its rise before, if by more than 0.2 of that power and \
+         if the turns of the two do not overlap; and what is there: memory that no longer fits into a cache, or what the bench knows of the line.",
         environment.trim_end()
     )?;
     let caches = caches();

@@ -19,10 +19,12 @@ pub(crate) fn lengths(measuring: &Measuring) -> anyhow::Result<Drawing> {
     let mut line = Line::new("one subscriber");
     for length in &sizes {
         line.figures.push(
-            (0..measuring.turns).map(|_| measuring.pinned(|| pass(measuring, *length as usize, 1))).collect(),
+            (0..measuring.turns)
+                .map(|_| measuring.pinned(|| pass(measuring, *length as usize, 1, std::hint::spin_loop)))
+                .collect(),
         );
     }
-    line.bend = "above a few cache lines the copy of the bytes is what costs";
+    line.bend = "the copy of the bytes is what costs";
     Ok(Drawing {
         name: "growth-lengths",
         title: "The ring by length",
@@ -30,7 +32,7 @@ pub(crate) fn lengths(measuring: &Measuring) -> anyhow::Result<Drawing> {
         y_title: "ns for each message",
         scale: Scale::Logarithmic,
         what: "One publisher and one subscriber on two cores; the publisher writes each message as a whole, the subscriber reads its first and last \
-               byte. The time until the subscriber has the last message.",
+               byte, and spins when it finds nothing. The time until the subscriber has the last message.",
         sizes,
         lines: vec![line],
     })
@@ -42,25 +44,27 @@ pub(crate) fn subscribers(measuring: &Measuring) -> anyhow::Result<Drawing> {
     let mut line = Line::new("messages of 64 bytes");
     for count in &sizes {
         line.figures.push(
-            (0..measuring.turns).map(|_| measuring.pinned(|| pass(measuring, 64, *count as usize))).collect(),
+            (0..measuring.turns)
+                .map(|_| measuring.pinned(|| pass(measuring, 64, *count as usize, std::thread::yield_now)))
+                .collect(),
         );
     }
-    line.bend = "more threads than cores: subscribers take turns";
+    line.bend = "subscribers share a core and take turns";
     Ok(Drawing {
         name: "growth-subscribers",
         title: "The ring by subscribers",
         x_title: "subscribers",
         y_title: "ns for each message",
         scale: Scale::Logarithmic,
-        what: "Each subscriber reads all messages; those that find nothing let others run. The time until the last subscriber has the last message. \
+        what: "Each subscriber reads all messages, and lets other threads run when it finds nothing. The time until the last subscriber has the last message. \
                Where there are fewer cores than threads, this shows what the machine's scheduler costs, not what the ring does.",
         sizes,
         lines: vec![line],
     })
 }
 
-/// Nanoseconds of a message of this length that so many subscribers read.
-fn pass(measuring: &Measuring, length: usize, subscribers: usize) -> f64 {
+/// Nanoseconds of a message of this length that so many subscribers read, who wait by `idle` when they find nothing.
+fn pass(measuring: &Measuring, length: usize, subscribers: usize, idle: fn()) -> f64 {
     let name = Name::new(&format!("bench-growth-{}", std::process::id())).unwrap();
     let options = Options { capacity: 4 << 20, max_frame: 32 << 10, ..Options::default() };
     let publisher = Publisher::open(&name, &options).unwrap();
@@ -83,8 +87,7 @@ fn pass(measuring: &Measuring, length: usize, subscribers: usize) -> f64 {
                                 done.fetch_add(1, Ordering::Release);
                             }
                         }
-                        Poll::Empty if subscribers == 1 => std::hint::spin_loop(),
-                        Poll::Empty => std::thread::yield_now(),
+                        Poll::Empty => idle(),
                         _ => return,
                     }
                 }

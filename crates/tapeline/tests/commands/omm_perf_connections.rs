@@ -87,8 +87,8 @@ fn connected(reactor: &mut Reactor, tool: &mut Tool) -> Result<ConnectionId, Str
     loop {
         let mut outcome = None;
         reactor.each(Nanos(monotonic_ns()), |id, event, _| match event {
-            Event::Connected(_) => outcome = Some(Ok(id)),
-            Event::Closed(reason) => outcome = Some(Err(reason.to_string())),
+            Event::Connected(_) => _ = outcome.get_or_insert(Ok(id)),
+            Event::Closed(reason) => _ = outcome.get_or_insert_with(|| Err(reason.to_string())),
             _ => {}
         });
         if let Some(outcome) = outcome {

@@ -101,7 +101,7 @@ impl Intake {
     /// Reads the available datagrams, up to a batch, straight into slots, without waiting. They are staged;
     /// [`deliver`](Self::deliver) passes them to the decoder.
     ///
-    /// One system call; no lock and no allocation with [`Kind::Spsc`](super::PoolKind::Spsc) while slots are free.
+    /// One system call; no lock and no allocation with [`PoolKind::Spsc`](super::PoolKind::Spsc) while slots are free.
     ///
     /// # Errors
     /// As of [`UdpReceiver::receive`].

@@ -16,8 +16,8 @@
 //! pool is.
 //!
 //! ```
-//! use tapeline_wire::pool::{self, QueuePoll, PoolSettings};
-//! use tapeline_wire::udp::{ReceiveOptions, UdpReceiver, SendOptions, UdpSender};
+//! use tapeline_wire::pool::{self, PoolSettings, QueuePoll};
+//! use tapeline_wire::udp::{ReceiveOptions, SendOptions, UdpReceiver, UdpSender};
 //!
 //! let mut receiver = UdpReceiver::open(&ReceiveOptions::new("127.0.0.1:0".parse()?))?;
 //! let mut sender = UdpSender::open(&SendOptions::new(receiver.local_address()))?;

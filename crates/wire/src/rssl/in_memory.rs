@@ -99,7 +99,7 @@ impl NearEnd {
         self.peer
     }
 
-    /// As [`Socket::receive`](crate::tcp::TcpSocket::receive).
+    /// As [`TcpSocket::receive`](crate::tcp::TcpSocket::receive).
     pub(super) fn receive(&self, room: &mut [u8]) -> Result<Received, Error> {
         let mut pipe = lock(&self.pipe);
         let count = room.len().min(pipe.arrived.len());
@@ -116,7 +116,7 @@ impl NearEnd {
         }
     }
 
-    /// As [`Socket::send`](crate::tcp::TcpSocket::send).
+    /// As [`TcpSocket::send`](crate::tcp::TcpSocket::send).
     pub(super) fn send(&self, pieces: &[IoSlice<'_>]) -> Result<usize, Error> {
         let mut pipe = lock(&self.pipe);
         if pipe.is_reset {

@@ -26,7 +26,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //! use tapeline_measure::Clock;
-//! use tapeline_wire::rssl::{Event, Reactor, ConnectionSettings};
+//! use tapeline_wire::rssl::{ConnectionSettings, Event, Reactor};
 //!
 //! let clock = Clock::calibrate();
 //! let settings = Arc::new(ConnectionSettings::default());

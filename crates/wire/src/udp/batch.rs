@@ -16,7 +16,7 @@ pub const SPARE_BYTES: usize = 64;
 pub const MAX_SLOTS: usize = 1024;
 
 /// A buffer for a number of datagrams, allocated once and reused by each
-/// [`Receiver::receive`](super::UdpReceiver::receive).
+/// [`UdpReceiver::receive`](super::UdpReceiver::receive).
 ///
 /// The default, 64 slots of 2048 bytes, fits the datagrams of exchanges (up to 1,500 bytes) and keeps a batch inside a
 /// core's second-level cache.

@@ -220,7 +220,7 @@ impl Consumer {
 
     /// Sends a post: on the stream of an item that has its image, or off-stream. The stream id and, on-stream, the
     /// domain are filled in; all other members are sent as given. A complete post that requests an acknowledgement
-    /// results in an [`ConsumerEvent::Ack`]: in time, or with a nak of NO_RESPONSE.
+    /// results in a [`ConsumerEvent::Ack`]: in time, or with a nak of NO_RESPONSE.
     ///
     /// # Errors
     ///

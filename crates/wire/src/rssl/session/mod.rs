@@ -67,7 +67,7 @@ enum Phase {
 /// ```
 /// # use std::sync::Arc;
 /// # use tapeline_nanos::Nanos;
-/// # use tapeline_wire::rssl::{Event, Sent, Session, ConnectionSettings, Version};
+/// # use tapeline_wire::rssl::{ConnectionSettings, Event, Sent, Session, Version};
 /// let (settings, now) = (Arc::new(ConnectionSettings::default()), Nanos(0));
 /// let mut client = Session::client(settings.clone(), Version::V14, now);
 /// let mut server = Session::server(settings, now);
