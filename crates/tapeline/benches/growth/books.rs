@@ -68,7 +68,6 @@ fn by_size(measuring: &Measuring, sizes: &[u64], input: impl Fn(u64) -> (u16, u3
     let mut lines = ["books", "ticks"].map(Line::new);
     for size in sizes {
         let (symbols, live) = input(*size);
-        // Long enough for all turns: a stretch is not applied twice.
         let input = Input::simulated(1, symbols, live, MESSAGES);
         orders.push((u64::from(live) + input.live_orders as u64) / 2);
         let (before, next) = packed(&input.before, 1);
