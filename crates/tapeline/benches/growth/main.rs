@@ -24,7 +24,7 @@ mod ring;
 #[allow(dead_code, reason = "the other benches compare pairs")]
 mod turns;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::Parser;
@@ -148,6 +148,11 @@ type Draw = fn(&Measuring) -> anyhow::Result<Drawing>;
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    // Minutes before there is something to write.
+    if let Some(to) = &arguments.to {
+        let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+        ensure!(folder.is_none_or(Path::is_dir), "--to {}: there is no such folder", to.display());
+    }
     let clock = Clock::calibrate();
     let environment = Environment::read(&clock).summary();
     let measuring =
