@@ -9,7 +9,7 @@ use tapeline_measure::Nanos;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::{Nowhere, Outbox, consumer, ni_provider};
-use tapeline_wire::rssl::{self, ConnectionId, Handler, Negotiated, Reactor, Sender, Waker};
+use tapeline_wire::rssl::{self, ConnectionId, Delivery, Handler, Negotiated, Reactor, Sender, Waker};
 
 use crate::Error;
 use crate::connection::{JsonSettings, Note, RoleConnection, Side};
@@ -357,13 +357,7 @@ where
 {
     type Error = Infallible;
 
-    fn event(
-        &mut self,
-        id: ConnectionId,
-        event: rssl::Event<'_>,
-        sender: &mut Sender<'_>,
-        now: Nanos,
-    ) -> Result<(), Infallible> {
+    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> Result<(), Infallible> {
         let Self { dialed, application } = self;
         let Dialed { role, open, wants, endpoints, endpoint, dictionary, json, .. } = &mut **dialed;
         if open.id != Some(id) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 
 use tapeline_measure::Nanos;
-use tapeline_wire::rssl::{ConnectionId, Event, Handler, Negotiated, Reactor, Sender};
+use tapeline_wire::rssl::{ConnectionId, Delivery, Event, Handler, Negotiated, Reactor, Sender};
 
 /// The server's handling of its connections.
 pub trait Serve {
@@ -93,13 +93,7 @@ struct Receiving<'a, S: Serve> {
 impl<S: Serve> Handler for Receiving<'_, S> {
     type Error = Infallible;
 
-    fn event(
-        &mut self,
-        id: ConnectionId,
-        event: Event<'_>,
-        sender: &mut Sender<'_>,
-        now: Nanos,
-    ) -> Result<(), Infallible> {
+    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> Result<(), Infallible> {
         let Self { connections, server, failed } = self;
         let message = match event {
             Event::Connected(agreed) => {

@@ -20,7 +20,7 @@ use tapeline_omm::role::{Nowhere, Outbox};
 use tapeline_plant::demand::{Answer, Demand};
 use tapeline_plant::sources::{LinkId, Outlets, SourceNote, Sources, Wish};
 use tapeline_plant::{Publish, Refused, Sequencer, Time};
-use tapeline_wire::rssl::{ConnectionId, Event, Handler, Reactor, Sender, Waker};
+use tapeline_wire::rssl::{ConnectionId, Delivery, Event, Handler, Reactor, Waker};
 
 use crate::Error;
 use crate::config::SourcesConfig;
@@ -385,13 +385,7 @@ struct SourcesTurn<'a, T, P> {
 impl<T: Time, P: Publish> Handler for SourcesTurn<'_, T, P> {
     type Error = Refused;
 
-    fn event(
-        &mut self,
-        id: ConnectionId,
-        event: Event<'_>,
-        sender: &mut Sender<'_>,
-        now: Nanos,
-    ) -> Result<(), Refused> {
+    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> Result<(), Refused> {
         let Self { sources, links, lines, clock, to, .. } = self;
         match event {
             Event::Connected(agreed) => {

@@ -1,29 +1,34 @@
 //! The loop over a reactor's events.
 
-use std::convert::Infallible;
-
 use tapeline_nanos::Nanos;
 
 use super::connection::Sender;
 use super::reactor::{ConnectionId, Reactor};
 use super::session::Event;
 
+/// An event of a connection, and what a [`Handler`] needs to answer it.
+#[derive(Debug)]
+pub struct Delivery<'r, 's> {
+    /// The connection.
+    pub id: ConnectionId,
+    /// The event.
+    pub event: Event<'r>,
+    /// Sends on that connection.
+    pub sender: &'r mut Sender<'s>,
+    /// The time of the call of [`Reactor::handle`].
+    pub now: Nanos,
+}
+
 /// Handles the events of a [`Reactor`], in [`Reactor::handle`].
 pub trait Handler {
     /// Why no more events are handled; [`Infallible`] if nothing can go wrong.
     type Error;
 
-    /// Handles an event of a connection. `sender` sends on that connection.
+    /// Handles an event of a connection.
     ///
     /// # Errors
     /// The handler's own: [`Reactor::handle`] returns it at once.
-    fn event(
-        &mut self,
-        id: ConnectionId,
-        event: Event<'_>,
-        sender: &mut Sender<'_>,
-        now: Nanos,
-    ) -> Result<(), Self::Error>;
+    fn event(&mut self, delivery: Delivery<'_, '_>) -> Result<(), Self::Error>;
 
     /// Does after each event of connection `id` what takes the reactor itself: connects, closes, [repeats](Reactor::repeat). Returns `false`
     /// if the next event is left for a later turn.
@@ -48,7 +53,7 @@ impl Reactor {
         let mut is_busy = false;
         while let Some((id, event, mut sender)) = self.next(now) {
             is_busy = true;
-            handler.event(id, event, &mut sender, now)?;
+            handler.event(Delivery { id, event, sender: &mut sender, now })?;
             if !handler.after(self, id, now)? {
                 break;
             }
@@ -57,26 +62,16 @@ impl Reactor {
     }
 
     /// As [`handle`](Self::handle), for a program that only answers.
-    pub fn each(&mut self, now: Nanos, answer: impl FnMut(ConnectionId, Event<'_>, &mut Sender<'_>)) -> bool {
-        let Ok(is_busy) = self.handle(&mut Answering(answer), now);
-        is_busy
-    }
-}
-
-/// The handler of [`Reactor::each`].
-struct Answering<F>(F);
-
-impl<F: FnMut(ConnectionId, Event<'_>, &mut Sender<'_>)> Handler for Answering<F> {
-    type Error = Infallible;
-
-    fn event(
+    pub fn each(
         &mut self,
-        id: ConnectionId,
-        event: Event<'_>,
-        sender: &mut Sender<'_>,
-        _: Nanos,
-    ) -> Result<(), Infallible> {
-        (self.0)(id, event, sender);
-        Ok(())
+        now: Nanos,
+        mut answer: impl FnMut(ConnectionId, Event<'_>, &mut Sender<'_>),
+    ) -> bool {
+        let mut is_busy = false;
+        while let Some((id, event, mut sender)) = self.next(now) {
+            is_busy = true;
+            answer(id, event, &mut sender);
+        }
+        is_busy
     }
 }

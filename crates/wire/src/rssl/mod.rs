@@ -74,7 +74,7 @@ pub use crate::readiness::Readiness;
 pub use acceptor_handle::AcceptorHandle;
 pub use connection::Sender;
 pub use fault::{Fault, Reason};
-pub use handler::Handler;
+pub use handler::{Delivery, Handler};
 pub use handshake::Version;
 pub use in_memory::FarEnd;
 /// Wakes a waiting thread.

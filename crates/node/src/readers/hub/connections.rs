@@ -14,7 +14,7 @@ use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::Outbox;
 use tapeline_wire::Error;
-use tapeline_wire::rssl::{ConnectionId, Event, Handler, Reactor, Sender, SubProtocol};
+use tapeline_wire::rssl::{ConnectionId, Delivery, Event, Handler, Reactor, SubProtocol};
 
 use super::audit::Audit;
 use super::counting::Connected;
@@ -270,13 +270,7 @@ enum Remaining {
 impl Handler for ClientsTurn<'_> {
     type Error = Infallible;
 
-    fn event(
-        &mut self,
-        id: ConnectionId,
-        event: Event<'_>,
-        sender: &mut Sender<'_>,
-        now: Nanos,
-    ) -> Result<(), Infallible> {
+    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> Result<(), Infallible> {
         let Self { clients, hub, cost, remaining } = self;
         if !matches!(event, Event::Message(_)) {
             *cost += CONNECTION_COST;

@@ -13,7 +13,7 @@ use tapeline_console::omm::say_notes;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::standby::ServerType;
 use tapeline_omm::rwf::MessageClass;
-use tapeline_wire::rssl::{ConnectionId, Event, Handler, Reactor, Sender};
+use tapeline_wire::rssl::{ConnectionId, Delivery, Event, Handler, Reactor};
 
 use super::super::link::{Link, Word};
 use super::super::tally::Milestone;
@@ -420,13 +420,7 @@ impl Handler for Working<'_> {
     type Error = anyhow::Error;
 
     #[inline]
-    fn event(
-        &mut self,
-        id: ConnectionId,
-        event: Event<'_>,
-        sender: &mut Sender<'_>,
-        now: Nanos,
-    ) -> anyhow::Result<()> {
+    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> anyhow::Result<()> {
         let Some(number) = self.servers.iter().position(|server| server.connection == Some(id)) else {
             return Ok(());
         };

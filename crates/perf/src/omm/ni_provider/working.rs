@@ -11,7 +11,7 @@ use tapeline_console::omm::say_notes;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::role::ni_provider::NiProvider;
 use tapeline_omm::rwf::MessageClass;
-use tapeline_wire::rssl::{ConnectionId, Event, Handler, Reactor, Sender};
+use tapeline_wire::rssl::{ConnectionId, Delivery, Event, Handler, Reactor};
 
 use super::super::bursts::{Bursts, Progress};
 use super::super::consumer::decoding::Decoder;
@@ -270,13 +270,7 @@ impl Handler for HubEvents<'_> {
     type Error = anyhow::Error;
 
     #[inline]
-    fn event(
-        &mut self,
-        id: ConnectionId,
-        event: Event<'_>,
-        sender: &mut Sender<'_>,
-        now: Nanos,
-    ) -> anyhow::Result<()> {
+    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> anyhow::Result<()> {
         let Self { working, publisher, is_leaving } = self;
         if working.connection != Some(id) {
             return Ok(());

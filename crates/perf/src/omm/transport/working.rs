@@ -10,7 +10,9 @@ use tapeline_client::connection::MOST_MALFORMED;
 use tapeline_client::endpoint::{Endpoint, resolve};
 use tapeline_console::failure::Hinted;
 use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_wire::rssl::{ConnectionId, Event, Handler, Negotiated, Reactor, Reason, Sender, Sent};
+use tapeline_wire::rssl::{
+    ConnectionId, Delivery, Event, Handler, Negotiated, Reactor, Reason, Sender, Sent,
+};
 
 use super::super::link::{Link, Word};
 use super::super::tally::{Milestone, RunPhase, Tally};
@@ -302,13 +304,7 @@ impl Handler for Working {
     type Error = Infallible;
 
     #[inline]
-    fn event(
-        &mut self,
-        id: ConnectionId,
-        event: Event<'_>,
-        sender: &mut Sender<'_>,
-        now: Nanos,
-    ) -> Result<(), Infallible> {
+    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> Result<(), Infallible> {
         let Self { flows, places, last, link, plan, was_connected, over, .. } = self;
         if flows.get(*last).is_none_or(|flow| flow.id != id) {
             *last = places.get(&id).copied().unwrap_or(usize::MAX);
