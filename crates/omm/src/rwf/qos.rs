@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{Cursor, Rate, Timeliness};
-use crate::Malformed;
+use super::{Cursor, Rate, Timeliness, Writer};
+use crate::{Malformed, Refused};
 
 /// Quality of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -65,6 +65,12 @@ impl Qos {
             }
         }
         (bytes, len)
+    }
+
+    /// Writes the QOS at `writer`.
+    pub(crate) fn write(self, writer: &mut Writer<'_>) -> Result<(), Refused> {
+        let (bytes, len) = self.encode();
+        Ok(writer.bytes(bytes.get(..len).unwrap_or_default())?)
     }
 }
 

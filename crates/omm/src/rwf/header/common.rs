@@ -1,22 +1,78 @@
 //! Members that several classes have, for a header of any class.
 
-use super::super::{Flags, Key, Qos, State};
-use super::{Header, PostUserInfo};
+use super::super::{DataType, Domain, Flags, Key, Qos, State};
+use super::{Header, PostUserInfo, with_payload};
+use crate::Refused;
+
+/// Evaluates an expression for the header of any class.
+macro_rules! of_any {
+    ($any:ident, $header:ident => $value:expr) => {
+        match $any {
+            Self::Request($header) => $value,
+            Self::Refresh($header) => $value,
+            Self::Status($header) => $value,
+            Self::Update($header) => $value,
+            Self::Close($header) => $value,
+            Self::Ack($header) => $value,
+            Self::Generic($header) => $value,
+            Self::Post($header) => $value,
+        }
+    };
+}
 
 impl<'a> Header<'a> {
+    /// Writes the header to the start of `out`; returns its length. The payload follows it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for a member that its length field cannot express.
+    pub fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
+        of_any!(self, header => header.encode(out))
+    }
+
+    /// Writes the whole message to the start of `out`: the header, then the payload, which `write` writes behind it;
+    /// `write` returns the payload's length. Returns the length of both.
+    ///
+    /// # Errors
+    ///
+    /// As `encode`, and what `write` returns.
+    pub fn encode_with(
+        &self,
+        out: &mut [u8],
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<usize, Refused> {
+        let header = self.encode(out)?;
+        with_payload(out, header, write)
+    }
+
+    /// Returns the domain.
+    #[must_use]
+    pub const fn domain(&self) -> Domain {
+        of_any!(self, header => header.domain)
+    }
+
+    /// Returns the stream id.
+    #[must_use]
+    pub const fn stream_id(&self) -> i32 {
+        of_any!(self, header => header.stream_id)
+    }
+
     /// Returns the flags; their meaning depends on the class.
     #[must_use]
     pub const fn flags(&self) -> Flags {
-        match self {
-            Self::Request(header) => header.flags,
-            Self::Refresh(header) => header.flags,
-            Self::Status(header) => header.flags,
-            Self::Update(header) => header.flags,
-            Self::Close(header) => header.flags,
-            Self::Ack(header) => header.flags,
-            Self::Generic(header) => header.flags,
-            Self::Post(header) => header.flags,
-        }
+        of_any!(self, header => header.flags)
+    }
+
+    /// Returns the type of the payload.
+    #[must_use]
+    pub const fn container(&self) -> DataType {
+        of_any!(self, header => header.container)
+    }
+
+    /// Returns the extended header: opaque bytes.
+    #[must_use]
+    pub const fn extended_header(&self) -> Option<&'a [u8]> {
+        of_any!(self, header => header.extended_header)
     }
 
     /// Returns the key, if the message has one.
@@ -33,98 +89,38 @@ impl<'a> Header<'a> {
             Self::Post(header) => header.key.as_ref(),
         }
     }
+}
 
+/// Members, the classes that may have each, and the class that always has it.
+macro_rules! common {
+    ($($(#[$doc:meta])* $member:ident: $type:ty { $($may:ident)* } $($always:ident)?;)*) => {
+        impl<'a> Header<'a> {$(
+            $(#[$doc])*
+            #[must_use]
+            pub const fn $member(&self) -> Option<$type> {
+                match self {
+                    $(Self::$may(header) => header.$member,)*
+                    $(Self::$always(header) => Some(header.$member),)?
+                    _ => None,
+                }
+            }
+        )*}
+    };
+}
+
+common! {
     /// Returns the state of stream and data: of a refresh, and of a status that has one.
-    #[must_use]
-    pub const fn state(&self) -> Option<State<'a>> {
-        match self {
-            Self::Refresh(header) => Some(header.state),
-            Self::Status(header) => header.state,
-            _ => None,
-        }
-    }
-
+    state: State<'a> { Status } Refresh;
     /// Returns the item group: of a refresh, and of a status that has one.
-    #[must_use]
-    pub const fn group_id(&self) -> Option<&'a [u8]> {
-        match self {
-            Self::Refresh(header) => Some(header.group_id),
-            Self::Status(header) => header.group_id,
-            _ => None,
-        }
-    }
-
+    group_id: &'a [u8] { Status } Refresh;
     /// Returns the quality of service, requested or given.
-    #[must_use]
-    pub const fn qos(&self) -> Option<Qos> {
-        match self {
-            Self::Request(header) => header.qos,
-            Self::Refresh(header) => header.qos,
-            _ => None,
-        }
-    }
-
+    qos: Qos { Request Refresh };
     /// Returns the sequence number.
-    #[must_use]
-    pub const fn sequence(&self) -> Option<u32> {
-        match self {
-            Self::Refresh(header) => header.sequence,
-            Self::Update(header) => header.sequence,
-            Self::Ack(header) => header.sequence,
-            Self::Generic(header) => header.sequence,
-            Self::Post(header) => header.sequence,
-            Self::Request(_) | Self::Status(_) | Self::Close(_) => None,
-        }
-    }
-
+    sequence: u32 { Refresh Update Ack Generic Post };
     /// Returns the part number, from 0.
-    #[must_use]
-    pub const fn part(&self) -> Option<u16> {
-        match self {
-            Self::Refresh(header) => header.part,
-            Self::Generic(header) => header.part,
-            Self::Post(header) => header.part,
-            _ => None,
-        }
-    }
-
+    part: u16 { Refresh Generic Post };
     /// Returns the permission data.
-    #[must_use]
-    pub const fn permission_data(&self) -> Option<&'a [u8]> {
-        match self {
-            Self::Refresh(header) => header.permission_data,
-            Self::Status(header) => header.permission_data,
-            Self::Update(header) => header.permission_data,
-            Self::Generic(header) => header.permission_data,
-            Self::Post(header) => header.permission_data,
-            Self::Request(_) | Self::Close(_) | Self::Ack(_) => None,
-        }
-    }
-
-    /// Returns the extended header: opaque bytes.
-    #[must_use]
-    pub const fn extended_header(&self) -> Option<&'a [u8]> {
-        match self {
-            Self::Request(header) => header.extended_header,
-            Self::Refresh(header) => header.extended_header,
-            Self::Status(header) => header.extended_header,
-            Self::Update(header) => header.extended_header,
-            Self::Close(header) => header.extended_header,
-            Self::Ack(header) => header.extended_header,
-            Self::Generic(header) => header.extended_header,
-            Self::Post(header) => header.extended_header,
-        }
-    }
-
+    permission_data: &'a [u8] { Refresh Status Update Generic Post };
     /// Returns the poster of the message or its data.
-    #[must_use]
-    pub const fn post_user_info(&self) -> Option<PostUserInfo> {
-        match self {
-            Self::Refresh(header) => header.post_user_info,
-            Self::Status(header) => header.post_user_info,
-            Self::Update(header) => header.post_user_info,
-            Self::Post(header) => Some(header.post_user_info),
-            Self::Request(_) | Self::Close(_) | Self::Ack(_) | Self::Generic(_) => None,
-        }
-    }
+    post_user_info: PostUserInfo { Refresh Status Update } Post;
 }
