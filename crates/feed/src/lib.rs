@@ -67,6 +67,7 @@ pub mod soupbintcp;
 pub mod summary;
 pub mod symbols;
 pub mod token_bucket;
+mod wire;
 
 pub use framing::Framing;
 pub use protocol::{Protocol, UnknownProtocol};

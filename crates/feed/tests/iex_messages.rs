@@ -333,6 +333,8 @@ fn what_is_said_of_a_security_is_kept() {
         upper: 10,
     };
     let length = auction.encode(7, &mut bytes);
+    let numbers = |at: usize| -> Vec<u8> { bytes[at..].iter().copied().filter(|byte| *byte != 0).collect() };
+    assert_eq!(numbers(18), [1, 2, 3, 4, b'S', 5, 6, 7, 8, 9, 10], "in the specification's order");
     assert!(apply(&mut books, &bytes, length).auction);
     let length = encode::SecurityEvent { event: b'O', symbol }.encode(8, &mut bytes);
     assert!(!apply(&mut books, &bytes, length).is_any());

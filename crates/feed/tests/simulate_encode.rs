@@ -1,4 +1,4 @@
-//! What the encoder writes, the decoder reads: every type, every field, many values.
+//! What the encoder writes, the decoder reads: every type, every field in the specification's order, many values.
 
 use std::fmt::Debug;
 
@@ -17,32 +17,35 @@ impl Values {
     }
 }
 
-/// A field as the encoder takes it.
+/// A field as the encoder takes it, and as it is on the wire.
 trait Any {
     fn any(values: &mut Values) -> Self;
+    fn wire(&self) -> Vec<u8>;
 }
 
-impl Any for u8 {
-    fn any(values: &mut Values) -> Self {
-        values.next() as u8
-    }
+macro_rules! any {
+    ($($number:ty),*) => {
+        $(impl Any for $number {
+            fn any(values: &mut Values) -> Self {
+                values.next() as Self
+            }
+
+            fn wire(&self) -> Vec<u8> {
+                self.to_be_bytes().to_vec()
+            }
+        })*
+    };
 }
 
-impl Any for u32 {
-    fn any(values: &mut Values) -> Self {
-        values.next() as u32
-    }
-}
-
-impl Any for u64 {
-    fn any(values: &mut Values) -> Self {
-        values.next()
-    }
-}
+any!(u8, u32, u64);
 
 impl<const N: usize> Any for [u8; N] {
     fn any(values: &mut Values) -> Self {
         std::array::from_fn(|_| values.next() as u8)
+    }
+
+    fn wire(&self) -> Vec<u8> {
+        self.to_vec()
     }
 }
 
@@ -100,6 +103,7 @@ macro_rules! round_trip {
             assert_eq!((length, bytes[0]), (encode::$name::LENGTH, encode::$name::TYPE));
             assert_eq!(MessageType::$name.letter(), encode::$name::TYPE);
             assert!(bytes[length..].iter().all(|byte| *byte == 0xEE), "wrote beyond its length");
+            assert_eq!(bytes[encode::PREFIX_LENGTH..length], [$(written.$field.wire()),*].concat(), stringify!($name));
             let itch::Message::$name(read) = itch::decode(&bytes[..length]).unwrap() else {
                 panic!("{} came back as another type", stringify!($name));
             };

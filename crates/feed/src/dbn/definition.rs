@@ -4,8 +4,9 @@ use std::mem::{offset_of, size_of};
 
 use ::dbn::{v1, v2, v3};
 
-use super::field::{DbnPrice, DbnText, Field, Letter, Value, chunk};
+use super::field::{DbnPrice, DbnText, Field, Letter, Value};
 use super::record::{HEADER_BYTES, Header, TS_OUT_BYTES, records};
+use crate::wire::chunk;
 
 records! {
     /// A definition of an instrument, version 1.

@@ -20,15 +20,6 @@ pub enum Value<'a> {
     Text(&'a [u8]),
 }
 
-/// Returns `N` bytes from offset `AT` of an `L`-byte record; the compiler checks that they lie within it.
-#[inline(always)]
-pub(super) fn chunk<const AT: usize, const N: usize, const L: usize>(record: &[u8; L]) -> [u8; N] {
-    const { assert!(AT + N <= L) };
-    let mut bytes = [0; N];
-    bytes.copy_from_slice(&record[AT..AT + N]);
-    bytes
-}
-
 macro_rules! numbers {
     ($($number:ty: $bytes:literal),*) => {
         $(impl Field<$bytes> for $number {

@@ -8,7 +8,8 @@ use std::mem::{offset_of, size_of};
 use ::dbn::{rtype, v1, v2, v3};
 
 use super::definition::{DefinitionV1, DefinitionV2, DefinitionV3};
-use super::field::{DbnPrice, DbnText, Field, Flags, Letter, Value, chunk};
+use super::field::{DbnPrice, DbnText, Field, Flags, Letter, Value};
+use crate::wire::chunk;
 
 /// The size of the header of every record in bytes.
 pub const HEADER_BYTES: usize = size_of::<::dbn::RecordHeader>();

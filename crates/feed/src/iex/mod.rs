@@ -17,6 +17,7 @@ mod message;
 mod message_type;
 mod stream;
 mod summary;
+mod table;
 pub mod tp;
 mod volume;
 

@@ -263,7 +263,7 @@ impl<'a> Segment<'a> {
 /// Returns `N` bytes of the header from offset `AT`.
 #[inline(always)]
 fn field<const AT: usize, const N: usize>(header: &[u8; HEADER_BYTES]) -> [u8; N] {
-    crate::itch::field::chunk::<AT, N, HEADER_BYTES>(header)
+    crate::wire::chunk::<AT, N, HEADER_BYTES>(header)
 }
 
 /// Parses a datagram as a segment and checks that its messages add up to its payload.

@@ -2,32 +2,7 @@
 
 use std::fmt;
 
-/// A value of `N` bytes on the wire.
-pub(crate) trait ItchWire<const N: usize> {
-    fn from_wire(bytes: [u8; N]) -> Self;
-}
-
-/// Returns `N` bytes from offset `AT` of an `L`-byte message; the compiler checks that they lie within it.
-#[inline(always)]
-pub(crate) fn chunk<const AT: usize, const N: usize, const L: usize>(message: &[u8; L]) -> [u8; N] {
-    const { assert!(AT + N <= L) };
-    let mut bytes = [0; N];
-    bytes.copy_from_slice(&message[AT..AT + N]);
-    bytes
-}
-
-macro_rules! numbers {
-    ($($number:ty: $bytes:literal),*) => {
-        $(impl ItchWire<$bytes> for $number {
-            #[inline(always)]
-            fn from_wire(bytes: [u8; $bytes]) -> Self {
-                Self::from_be_bytes(bytes)
-            }
-        })*
-    };
-}
-
-numbers!(u16: 2, u32: 4, u64: 8);
+use crate::wire::wrappers;
 
 macro_rules! newtypes {
     ($($(#[$about:meta])* $name:ident($number:ty): $bytes:literal;)*) => {
@@ -37,12 +12,7 @@ macro_rules! newtypes {
             #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
             pub struct $name(pub $number);
 
-            impl ItchWire<$bytes> for $name {
-                #[inline(always)]
-                fn from_wire(bytes: [u8; $bytes]) -> Self {
-                    Self(<$number>::from_be_bytes(bytes))
-                }
-            }
+            wrappers! { [] $name: $bytes; }
         )*
     };
 }
@@ -108,12 +78,7 @@ impl Code {
     }
 }
 
-impl ItchWire<1> for Code {
-    #[inline(always)]
-    fn from_wire([code]: [u8; 1]) -> Self {
-        Self(code)
-    }
-}
+wrappers! { [] Code: 1; [const N: usize] ItchText<N>: N; }
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -170,13 +135,6 @@ impl<const N: usize> ItchText<N> {
 impl<const N: usize> Default for ItchText<N> {
     fn default() -> Self {
         Self::BLANK
-    }
-}
-
-impl<const N: usize> ItchWire<N> for ItchText<N> {
-    #[inline(always)]
-    fn from_wire(bytes: [u8; N]) -> Self {
-        Self(bytes)
     }
 }
 

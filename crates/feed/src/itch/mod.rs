@@ -9,11 +9,12 @@
 //! is passed on unchanged.
 
 pub mod encode;
-pub(crate) mod field;
+mod field;
 pub mod framing;
 mod message;
 mod message_type;
 mod record;
+mod table;
 
 pub use field::{Code, ItchText, Locate, MatchNumber, Mpid, OrderRef, Price4, Price8, Side, Symbol};
 pub use message::*;

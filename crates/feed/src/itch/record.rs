@@ -5,10 +5,10 @@
 //! permute bytes (AVX-512 VBMI: Intel from Ice Lake on, AMD from Zen 4 on), decoding needs none either: the type selects a row of a table with the
 //! source of each byte. On other processors a [`Decoder`] branches on the type once. Both ways give the same records (`tests/records.rs`).
 
-use super::field::chunk;
 use super::message_type::MessageType;
 use super::{MalformedItchMessage, PREFIX_BYTES};
 use crate::processor::{Permutation, prefetch_ahead};
+use crate::wire::{Plain, Wire, chunk};
 
 /// The size of a record in bytes: a cache line.
 pub const RECORD_BYTES: usize = 64;
@@ -185,36 +185,6 @@ impl Row {
         .with(std::mem::offset_of!(ItchRecord, ts_ns), 5, 6, true);
 }
 
-/// A field of a record that is read from `N` bytes of a message.
-trait Place<const N: usize> {
-    const IS_NUMBER: bool;
-    fn read(bytes: [u8; N]) -> Self;
-}
-
-macro_rules! places {
-    ($($number:ty: $bytes:literal),*) => {
-        $(impl Place<$bytes> for $number {
-            const IS_NUMBER: bool = true;
-
-            #[inline(always)]
-            fn read(bytes: [u8; $bytes]) -> Self {
-                Self::from_be_bytes(bytes)
-            }
-        })*
-    };
-}
-
-places!(u8: 1, u32: 4, u64: 8);
-
-impl Place<8> for [u8; 8] {
-    const IS_NUMBER: bool = false;
-
-    #[inline(always)]
-    fn read(bytes: [u8; 8]) -> Self {
-        bytes
-    }
-}
-
 /// Declares the layout of each type, once for both ways of decoding.
 macro_rules! layouts {
     ($($kind:ident { $($field:ident: $type:ty = $at:literal,)* })*) => {
@@ -230,7 +200,7 @@ macro_rules! layouts {
                     std::mem::offset_of!(ItchRecord, $field),
                     $at,
                     size_of::<$type>(),
-                    <$type as Place<{ size_of::<$type>() }>>::IS_NUMBER,
+                    <$type as Plain<{ size_of::<$type>() }>>::IS_NUMBER,
                 ))*;
             )*
             rows
@@ -252,7 +222,7 @@ macro_rules! layouts {
                     };
                     let longer = if bytes.len() > LENGTH { ItchRecord::LONGER } else { 0 };
                     *record = ItchRecord {
-                        $($field: <$type>::read(chunk::<$at, { size_of::<$type>() }, LENGTH>(message)),)*
+                        $($field: <$type>::from_big(chunk::<$at, { size_of::<$type>() }, LENGTH>(message)),)*
                         ..ItchRecord::prefix(message, ItchRecord::KNOWN | longer)
                     };
                 })*
