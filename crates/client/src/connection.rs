@@ -200,31 +200,26 @@ impl RoleConnection {
             return each(received, &mut self.outbox(sender)).map(|()| true);
         };
         let place = self.place.take();
-        self.place = meaning.read(received, place, bytes, |step| match step {
-            json::Step::Form { numbers_services } => {
-                self.number_services(numbers_services);
-                Ok(())
-            }
-            json::Step::Message(bytes) => each(bytes, &mut self.outbox(sender)),
-            json::Step::Unreadable(why) => {
-                if self.unreadable == 0 {
-                    self.notes.push(Note::Unreadable(why));
+        self.place = meaning.read(received, place, bytes, |step| {
+            match step {
+                json::Step::Form { numbers_services } => self.number_services(numbers_services),
+                json::Step::Message(bytes) => return each(bytes, &mut self.outbox(sender)),
+                json::Step::Unreadable(why) => {
+                    if self.unreadable == 0 {
+                        self.notes.push(Note::Unreadable(why));
+                    }
+                    self.unreadable += 1;
                 }
-                self.unreadable += 1;
-                Ok(())
-            }
-            json::Step::Complaint(why) => {
-                if self.complaints == 0 {
-                    self.notes.push(Note::Complaint(why.to_owned()));
+                json::Step::Complaint(why) => {
+                    if self.complaints == 0 {
+                        self.notes.push(Note::Complaint(why.to_owned()));
+                    }
+                    self.complaints += 1;
                 }
-                self.complaints += 1;
-                Ok(())
-            }
-            json::Step::Answer(text) => {
                 // At most one answer per message of the peer; dropped if the peer does not read.
-                let _ = sender.send(text);
-                Ok(())
+                json::Step::Answer(text) => _ = sender.send(text),
             }
+            Ok(())
         })?;
         Ok(self.place.is_none())
     }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use tapeline_measure::Nanos;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
-use tapeline_omm::role::{Nowhere, Outbox, consumer, ni_provider};
+use tapeline_omm::role::consumer::{Consumer, ConsumerApplication, ConsumerEvent};
+use tapeline_omm::role::ni_provider::{NiProvider, NiProviderApplication, NiProviderEvent};
+use tapeline_omm::role::{Nowhere, Outbox};
 use tapeline_wire::rssl::{self, ConnectionId, Delivery, Handler, Negotiated, Reactor, Sender, Waker};
 
 use crate::Error;
@@ -64,7 +66,7 @@ pub trait Role<A> {
 }
 
 macro_rules! role {
-    ($role:path, $application:path) => {
+    ($role:ident: $application:ident, $event:ident $(, $directory:ident)?) => {
         impl<A: $application> Role<A> for $role {
             fn directory(&self) -> &Directory {
                 self.directory()
@@ -86,11 +88,27 @@ macro_rules! role {
                 self.tick(now, out, application)
             }
         }
+
+        impl<A: $application> $application for Driven<'_, A> {
+            #[inline]
+            fn event(&mut self, role: &mut $role, out: &mut dyn Outbox, event: $event<'_>) {
+                match &event {
+                    $event::Connect { attempt } => {
+                        (self.wants.connection, self.wants.attempt) = (true, *attempt);
+                    }
+                    $event::Disconnect => self.wants.disconnection = true,
+                    $($event::$directory(_) => self.wants.has_directory = true,)?
+                    $event::Dictionary(dictionary) => self.wants.dictionary = Some(Arc::clone(dictionary)),
+                    _ => {}
+                }
+                self.application.event(role, out, event);
+            }
+        }
     };
 }
 
-role!(consumer::Consumer, consumer::ConsumerApplication);
-role!(ni_provider::NiProvider, ni_provider::NiProviderApplication);
+role!(Consumer: ConsumerApplication, ConsumerEvent, Directory);
+role!(NiProvider: NiProviderApplication, NiProviderEvent);
 
 /// The role's requests to its connection that are not done yet.
 #[derive(Debug, Default)]
@@ -109,48 +127,6 @@ struct Wants {
 pub struct Driven<'a, A> {
     application: &'a mut A,
     wants: &'a mut Wants,
-}
-
-impl<A: consumer::ConsumerApplication> consumer::ConsumerApplication for Driven<'_, A> {
-    #[inline]
-    fn event(
-        &mut self,
-        consumer: &mut consumer::Consumer,
-        out: &mut dyn Outbox,
-        event: consumer::ConsumerEvent<'_>,
-    ) {
-        use consumer::ConsumerEvent;
-        match &event {
-            ConsumerEvent::Connect { attempt } => {
-                (self.wants.connection, self.wants.attempt) = (true, *attempt);
-            }
-            ConsumerEvent::Disconnect => self.wants.disconnection = true,
-            ConsumerEvent::Directory(_) => self.wants.has_directory = true,
-            ConsumerEvent::Dictionary(dictionary) => self.wants.dictionary = Some(Arc::clone(dictionary)),
-            _ => {}
-        }
-        self.application.event(consumer, out, event);
-    }
-}
-
-impl<A: ni_provider::NiProviderApplication> ni_provider::NiProviderApplication for Driven<'_, A> {
-    fn event(
-        &mut self,
-        provider: &mut ni_provider::NiProvider,
-        out: &mut dyn Outbox,
-        event: ni_provider::NiProviderEvent<'_>,
-    ) {
-        use ni_provider::NiProviderEvent;
-        match &event {
-            NiProviderEvent::Connect { attempt } => {
-                (self.wants.connection, self.wants.attempt) = (true, *attempt);
-            }
-            NiProviderEvent::Disconnect => self.wants.disconnection = true,
-            NiProviderEvent::Dictionary(dictionary) => self.wants.dictionary = Some(Arc::clone(dictionary)),
-            _ => {}
-        }
-        self.application.event(provider, out, event);
-    }
 }
 
 /// A role, its servers and its connection.
@@ -207,7 +183,7 @@ impl<R> Dialer<R> {
     /// Returns the server that is connected or was tried last, as the user wrote it.
     #[must_use]
     pub fn server(&self) -> &str {
-        self.dialed.server()
+        server(&self.dialed.endpoints, self.dialed.endpoint)
     }
 
     /// Returns the number of unreadable JSON messages so far.
@@ -290,17 +266,13 @@ impl<R> Dialer<R> {
 }
 
 impl<R> Dialed<R> {
-    fn server(&self) -> &str {
-        self.endpoints.get(self.endpoint).map_or("", |endpoint| &endpoint.server)
-    }
-
     fn lost<A>(&mut self, now: Nanos, reason: &str, application: &mut A)
     where
         A: Dialing<R>,
         for<'d> R: Role<Driven<'d, A>>,
     {
         self.forget();
-        let server = self.endpoints.get(self.endpoint).map_or("", |endpoint| endpoint.server.as_str());
+        let server = server(&self.endpoints, self.endpoint);
         application.connection(&mut self.role, ConnectionEvent::Disconnected { server, reason });
         self.role.disconnected(now, &mut Driven { application, wants: &mut self.wants });
     }
@@ -365,7 +337,7 @@ where
         }
         match event {
             rssl::Event::Connected(agreed) => {
-                let server = endpoints.get(*endpoint).map_or("", |endpoint| endpoint.server.as_str());
+                let server = server(endpoints, *endpoint);
                 application.connection(role, ConnectionEvent::Connected { server, agreed });
                 open.messages = RoleConnection::new(Side::Client, agreed, dictionary, *json);
                 open.messages.set_services(role.directory());
@@ -400,6 +372,11 @@ where
         self.dialed.disconnect(reactor);
         Ok(true)
     }
+}
+
+/// Returns the name of the server with this index.
+fn server(endpoints: &[Endpoint], at: usize) -> &str {
+    endpoints.get(at).map_or("", |endpoint| &endpoint.server)
 }
 
 /// Returns an error with its causes, in one line.

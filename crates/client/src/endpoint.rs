@@ -23,20 +23,19 @@ impl Endpoint {
     /// Returns the endpoint of `server`, a host and port such as `localhost:14002`, over TCP with default settings.
     #[must_use]
     pub fn plain(server: &str) -> Self {
-        let settings = ConnectionSettings { host: server.to_owned(), ..ConnectionSettings::default() };
-        Self { server: server.to_owned(), settings: Arc::new(settings) }
+        Self::with(server, ConnectionSettings::default())
     }
 
     /// Returns the same endpoint as [`Self::plain`], with simplified JSON over a WebSocket.
     #[must_use]
     pub fn json(server: &str) -> Self {
-        let settings = ConnectionSettings {
-            host: server.to_owned(),
-            connection_type: ConnectionType::WebSocket,
-            ws_protocols: vec![SubProtocol::TrJson2],
-            ..ConnectionSettings::default()
-        };
-        Self { server: server.to_owned(), settings: Arc::new(settings) }
+        let (connection_type, ws_protocols) = (ConnectionType::WebSocket, vec![SubProtocol::TrJson2]);
+        Self::with(server, ConnectionSettings { connection_type, ws_protocols, ..Default::default() })
+    }
+
+    fn with(server: &str, settings: ConnectionSettings) -> Self {
+        let settings = Arc::new(ConnectionSettings { host: server.to_owned(), ..settings });
+        Self { server: server.to_owned(), settings }
     }
 
     /// Looks up the addresses of the server, which can change when a server comes back. This can take seconds.

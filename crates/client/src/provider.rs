@@ -6,15 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_omm::domain::directory::{Info, ServiceState};
+use tapeline_omm::domain::directory::ServiceState;
 use tapeline_omm::domain::login::{BATCH_CLOSES, BATCH_REQUESTS};
 use tapeline_omm::domain::{Directory, LoginFeatures, ServiceEntry};
 use tapeline_omm::role::provider::{self as role, ProviderApplication, RequestedItem, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{
-    DataState, DataType, Domain, RefreshHeader, StateCode, StatusHeader, StreamState, UpdateType, flags,
-};
-use tapeline_omm::{Dictionary, Fid, Qos, Refused, State, Value};
+use tapeline_omm::rwf::{DataState, DataType, Domain, StateCode, StatusHeader, StreamState, UpdateType};
+use tapeline_omm::{Dictionary, Fid, Refused, State, Value};
 use tapeline_wire::rssl::{ConnectionId, ConnectionSettings, Negotiated, Reactor, Sender};
 
 use crate::Error;
@@ -115,14 +113,8 @@ impl Provider {
     ) -> Result<Self, Error> {
         let mut reactor = Reactor::new(1_000)?;
         let address = reactor.listen(address, &Arc::new(settings))?;
-        let info = Info {
-            name: Some(service.to_owned()),
-            capabilities: Some(vec![Domain::MARKET_PRICE]),
-            dictionaries_provided: Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]),
-            dictionaries_used: Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]),
-            qos: Some(vec![Qos::REALTIME_TICK]),
-            ..Info::default()
-        };
+        let mut info = values::service(service);
+        info.dictionaries_provided.clone_from(&info.dictionaries_used);
         let mut services = Directory::new();
         services.apply(&ServiceEntry::new(SERVICE_ID, info, ServiceState::UP));
         let market = Market {
@@ -161,13 +153,7 @@ impl Provider {
     pub fn close_item(&mut self, item: &str, why: &str) {
         self.market.items.remove(item);
         let now = Nanos(monotonic_ns());
-        let state = State {
-            stream: StreamState::CLOSED,
-            data: DataState::SUSPECT,
-            code: StateCode::NOT_FOUND,
-            text: why.as_bytes(),
-        };
-        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        let header = not_found(Domain::MARKET_PRICE, why.as_bytes());
         for (id, client) in &mut self.connections.open {
             let Some(mut sender) = self.reactor.sender(*id) else { continue };
             let Client { role, messages, streams, .. } = client;
@@ -275,12 +261,7 @@ impl Client {
         while let Some(stream) = owed.front().copied() {
             let values = streams.get(&stream).and_then(|item| market.items.get(item));
             let sent = values.map(|values| {
-                let header = RefreshHeader {
-                    flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
-                    qos: Some(Qos::REALTIME_TICK),
-                    ..RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST)
-                };
-                role.refresh(&mut out, stream, &header, &mut |room| values.encode(room))
+                role.refresh(&mut out, stream, &values::image(), &mut |room| values.encode(room))
             });
             if matches!(sent, Some(Ok(Sent::Full))) {
                 return;
@@ -352,13 +333,7 @@ impl Answers<'_> {
         let is_here = request.key.service_id == Some(SERVICE_ID) && request.domain == Domain::MARKET_PRICE;
         let name = request.key.name.map(|name| String::from_utf8_lossy(name).into_owned());
         let Some(name) = name.filter(|_| is_here) else {
-            let state = State {
-                stream: StreamState::CLOSED,
-                data: DataState::SUSPECT,
-                code: StateCode::NOT_FOUND,
-                text: b"There is no such item",
-            };
-            let header = StatusHeader { state: Some(state), ..StatusHeader::new(request.domain, 0) };
+            let header = not_found(request.domain, b"There is no such item");
             _ = provider.status(self.now, out, stream, &header);
             return;
         };
@@ -369,6 +344,12 @@ impl Answers<'_> {
         }
         self.streams.insert(stream, name);
     }
+}
+
+/// Returns the status that closes an item, with its reason.
+fn not_found(domain: Domain, text: &[u8]) -> StatusHeader<'_> {
+    let (stream, data, code) = (StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND);
+    StatusHeader { state: Some(State { stream, data, code, text }), ..StatusHeader::new(domain, 0) }
 }
 
 fn copy(bytes: &[u8], room: &mut [u8]) -> Result<usize, Refused> {

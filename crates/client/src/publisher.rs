@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::ServiceEntry;
-use tapeline_omm::domain::directory::{Info, ServiceState};
+use tapeline_omm::domain::directory::ServiceState;
 use tapeline_omm::role::ni_provider::{self, NiProvider, NiProviderApplication, NiProviderEvent, Publish};
 use tapeline_omm::role::watchlist::Handle;
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{DataType, Domain, RefreshHeader, UpdateHeader, UpdateType, flags};
-use tapeline_omm::{Dictionary, Fid, Qos, State, Value};
+use tapeline_omm::rwf::{DataType, Domain, UpdateHeader, UpdateType};
+use tapeline_omm::{Dictionary, Fid, Value};
 
 use crate::Error;
 use crate::connection::JsonSettings;
@@ -71,14 +71,7 @@ impl Publisher {
     /// # Errors
     /// The login or the service does not fit in a message, or the system refuses to create the poller for sockets.
     pub fn connect(hub: &str, login: &Login, service_id: u16, service: &str) -> Result<Self, Error> {
-        let info = Info {
-            name: Some(service.to_owned()),
-            capabilities: Some(vec![Domain::MARKET_PRICE]),
-            dictionaries_used: Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]),
-            qos: Some(vec![Qos::REALTIME_TICK]),
-            ..Info::default()
-        };
-        let services = [ServiceEntry::new(service_id, info, ServiceState::UP)];
+        let services = [ServiceEntry::new(service_id, values::service(service), ServiceState::UP)];
         let role = NiProvider::new(ni_provider::NiProviderSettings::default(), &login.request(), &services)?;
         let dictionary = Arc::new(Dictionary::builtin().clone());
         let dialer = Dialer::new(role, vec![Endpoint::plain(hub)], dictionary, JsonSettings::default())?;
@@ -177,18 +170,10 @@ impl Board {
         let values = if is_image { &item.values } else { &item.change };
         let Ok(len) = values.encode(&mut self.fields) else { return Sent::TooLong };
         let publish = if is_image {
-            Publish::Refresh(RefreshHeader {
-                flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
-                qos: Some(Qos::REALTIME_TICK),
-                ..RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST)
-            })
+            Publish::Refresh(values::image())
         } else {
-            Publish::Update(UpdateHeader::new(
-                Domain::MARKET_PRICE,
-                0,
-                UpdateType::UNSPECIFIED,
-                DataType::FIELD_LIST,
-            ))
+            let (domain, kind) = (Domain::MARKET_PRICE, UpdateType::UNSPECIFIED);
+            Publish::Update(UpdateHeader::new(domain, 0, kind, DataType::FIELD_LIST))
         };
         let sent = provider.publish(out, item.handle, &publish, self.fields.get(..len).unwrap_or_default());
         let sent = sent.unwrap_or(Sent::TooLong);
@@ -201,11 +186,8 @@ impl Board {
 
 impl Dialing<NiProvider> for Board {
     fn connection(&mut self, _provider: &mut NiProvider, event: ConnectionEvent<'_>) {
-        match event {
-            ConnectionEvent::Connected { .. } | ConnectionEvent::Note(_) => {}
-            ConnectionEvent::Disconnected { server, reason } => {
-                self.reason = Some(format!("{server}: {reason}"));
-            }
+        if let ConnectionEvent::Disconnected { server, reason } = event {
+            self.reason = Some(format!("{server}: {reason}"));
         }
     }
 

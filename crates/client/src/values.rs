@@ -1,9 +1,10 @@
-//! The last values of an item's fields.
+//! A service of prices: its description, and the last values of an item's fields.
 
 use std::collections::BTreeMap;
 
-use tapeline_omm::rwf::FieldListEncoder as Encoder;
-use tapeline_omm::{Fid, FieldList, Malformed, Refused, Value};
+use tapeline_omm::domain::directory::Info;
+use tapeline_omm::rwf::{DataType, Domain, FieldListEncoder as Encoder, RefreshHeader, flags};
+use tapeline_omm::{Fid, FieldList, Malformed, Qos, Refused, State, Value};
 
 /// Upper bound for the bytes that one value needs in addition to its data.
 const AROUND: usize = 64;
@@ -29,6 +30,26 @@ impl LastValues {
             list.raw(Fid(*fid), data)?;
         }
         Ok(list.finish())
+    }
+}
+
+/// Returns the description of a service with MarketPrice items.
+pub(crate) fn service(name: &str) -> Info {
+    Info {
+        name: Some(name.to_owned()),
+        capabilities: Some(vec![Domain::MARKET_PRICE]),
+        dictionaries_used: Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]),
+        qos: Some(vec![Qos::REALTIME_TICK]),
+        ..Info::default()
+    }
+}
+
+/// Returns the header of an item's image.
+pub(crate) fn image() -> RefreshHeader<'static> {
+    RefreshHeader {
+        flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
+        qos: Some(Qos::REALTIME_TICK),
+        ..RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST)
     }
 }
 

@@ -12,15 +12,14 @@ const AROUND: usize = 256;
 /// Returns the login request for a connection with these cookies; `None` if the values do not fit in a message.
 pub(super) fn request(login: &CookieLogin) -> Option<Vec<u8>> {
     let CookieLogin { token, position, application_id } = login;
-    let some = |text: &'_ str| (!text.is_empty()).then_some(());
     let plain = LoginRequest::new(b"\0");
     let request = LoginRequest {
         stream_id: STREAM,
         name_type: USER_AUTHENTICATION_TOKEN,
         attributes: LoginAttributes {
             authentication_token: Some(token.as_bytes()),
-            position: some(position).map(|()| position.as_bytes()),
-            application_id: some(application_id).map(|()| application_id.as_bytes()),
+            position: Some(position.as_bytes()).filter(|text| !text.is_empty()),
+            application_id: Some(application_id.as_bytes()).filter(|text| !text.is_empty()),
             ..plain.attributes
         },
         ..plain

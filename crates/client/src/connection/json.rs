@@ -288,6 +288,6 @@ impl Meaning {
 }
 
 /// Returns `true` if a message is an update.
-fn is_update(message: &[u8]) -> bool {
+pub(super) fn is_update(message: &[u8]) -> bool {
     message.get(2).is_some_and(|class| class & 0x1F == MessageClass::UPDATE.0)
 }

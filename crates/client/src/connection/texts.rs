@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use tapeline_omm::rwf::MessageClass;
-
-use super::json::Meaning;
+use super::json::{Meaning, is_update};
 
 /// A cache of the most recent update texts, shared by the connections of one thread. One update goes to every connection that has its item
 /// open, in one form per view and form of service name. Each form is made once; for the other connections only its id is changed.
@@ -99,9 +97,8 @@ impl Made {
 
 /// Returns the stream id of an update; `None` for other messages, which seldom go to many connections.
 fn id_of_update(message: &[u8]) -> Option<i32> {
-    let is_update = message.get(2)? & 0x1F == MessageClass::UPDATE.0;
     let id = message.get(ID)?.first_chunk()?;
-    is_update.then(|| i32::from_be_bytes(*id))
+    is_update(message).then(|| i32::from_be_bytes(*id))
 }
 
 #[cfg(test)]

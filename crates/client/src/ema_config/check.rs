@@ -1,7 +1,7 @@
 //! Settings that are unknown, out of their range, or contradict each other.
 
 use super::schema::{GLOBAL, GLOBAL_SETTINGS, GROUPS, Group, Kind, Setting};
-use super::tree::{Fault, Node, bare};
+use super::tree::{Fault, Node, bare, names};
 use crate::nearest;
 
 /// Returns the first fault of a file.
@@ -46,12 +46,8 @@ fn check_group(root: &Node, group: Group, block: &Node) -> Result<(), Fault> {
 /// Checks that every entry has a name. Equal names are no fault: LSEG's own example has them, and the first entry
 /// counts.
 fn check_names(root: &Node, group: Group) -> Result<(), Fault> {
-    match group.entries(root).find(|entry| entry.text("Name").is_none()) {
-        Some(entry) => {
-            Err(Fault::new(entry.line, format!("a {} has no name", group.name()), "give it a Name"))
-        }
-        None => Ok(()),
-    }
+    let Some(entry) = group.entries(root).find(|entry| entry.text("Name").is_none()) else { return Ok(()) };
+    Err(Fault::new(entry.line, format!("a {} has no name", group.name()), "give it a Name"))
 }
 
 fn check_block(root: &Node, block: &Node, settings: &[Setting]) -> Result<(), Fault> {
@@ -106,11 +102,9 @@ fn check_value(root: &Node, node: &Node, kind: Kind) -> Result<(), Fault> {
             wrong(format!("one of {}", codes.join(", ")))
         }
         Kind::Of(group) => check_reference(root, node, group, value),
-        Kind::SomeOf(group) => value
-            .split(',')
-            .map(str::trim)
-            .filter(|name| !name.is_empty())
-            .try_for_each(|name| check_reference(root, node, group, name)),
+        Kind::SomeOf(group) => {
+            names(Some(value)).try_for_each(|name| check_reference(root, node, group, name))
+        }
         Kind::Text | Kind::Block(_) => Ok(()),
     }
 }

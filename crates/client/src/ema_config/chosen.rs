@@ -9,7 +9,7 @@ use tapeline_omm::role::consumer;
 use tapeline_wire::rssl::{Compression, ConnectionSettings, ConnectionType, SubProtocol, TlsVersions};
 
 use super::schema::{GLOBAL, Group, Kind, Setting};
-use super::tree::{Fault, Node};
+use super::tree::{Fault, Node, names};
 use crate::nearest;
 
 /// The settings of one consumer, provider or NI provider of a file. A setting that the file does not have is `None` or empty.
@@ -218,10 +218,7 @@ pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Ch
 
 /// Returns the entry of this name, else the file's default, else its first entry.
 fn chosen_entry<'n>(root: &'n Node, group: Group, name: Option<&str>) -> Result<&'n Node, Fault> {
-    let default = || {
-        let of_group = root.child(&group.group())?;
-        of_group.text(&group.default())
-    };
+    let default = || root.child(&group.group())?.text(&group.default());
     let known = || group.entries(root).filter_map(|entry| entry.text("Name")).collect::<Vec<_>>();
     match name.or_else(default) {
         Some(name) => group.entry(root, name).ok_or_else(|| {
@@ -315,11 +312,6 @@ fn standby<'n>(
     Ok(Some(WarmStandby { servers, mode }))
 }
 
-/// Returns the names of a comma-separated list.
-fn names(list: Option<&str>) -> impl Iterator<Item = &str> {
-    list.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty())
-}
-
 fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
     let channel_type = channel.code("ChannelType").unwrap_or("RSSL_SOCKET");
     let is_encrypted = channel_type == "RSSL_ENCRYPTED";
@@ -348,13 +340,11 @@ fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
     let host = if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host.to_owned() };
     let port = channel.number("Port").unwrap_or(u64::from(usual_port));
     Ok(Host {
-        server: format!("{host}:{port}"),
         is_encrypted,
-        interface: channel.text("InterfaceName").filter(|name| !name.is_empty()).map(str::to_owned),
-        certificate: None,
+        interface: channel.text("InterfaceName").map(str::to_owned),
         trusted: channel.text("OpenSSLCAStore").map(PathBuf::from),
-        tls_versions: TlsVersions::default(),
         settings,
+        ..Host::plain(&format!("{host}:{port}"))
     })
 }
 
@@ -369,16 +359,10 @@ fn server_host(server: &Node) -> Result<Host, Fault> {
     transport(server, &mut settings)?;
     let interface = server.text("InterfaceName").unwrap_or_default();
     let file = |name| server.text(name).map(PathBuf::from);
-    Ok(Host {
-        // An empty port is the program's default port.
-        server: format!("{interface}:{}", server.text("Port").unwrap_or_default()),
-        is_encrypted,
-        interface: None,
-        certificate: file("ServerCert").zip(file("ServerPrivateKey")),
-        trusted: None,
-        tls_versions: TlsVersions::default(),
-        settings,
-    })
+    // An empty port is the program's default port.
+    let address = format!("{interface}:{}", server.text("Port").unwrap_or_default());
+    let certificate = file("ServerCert").zip(file("ServerPrivateKey"));
+    Ok(Host { is_encrypted, certificate, settings, ..Host::plain(&address) })
 }
 
 /// The settings of a connection that have the same name at both ends.
@@ -398,13 +382,11 @@ fn transport(node: &Node, settings: &mut ConnectionSettings) -> Result<(), Fault
     };
     settings.compression_threshold = number("CompressionThreshold").or(settings.compression_threshold);
     // EMA's files have milliseconds; the wire format has whole seconds.
-    let seconds = |name| node.number(name).map(|ms| u8::try_from(ms.div_ceil(1_000)).unwrap_or(u8::MAX));
-    if let Some(seconds) = seconds("ConnectionPingTimeout") {
-        settings.connection_ping_timeout = seconds;
-    }
-    if let Some(seconds) = seconds("ConnectionMinPingTimeout") {
-        settings.connection_min_ping_timeout = seconds;
-    }
+    let seconds = |to: &mut u8, name| {
+        *to = node.number(name).map_or(*to, |ms| u8::try_from(ms.div_ceil(1_000)).unwrap_or(u8::MAX));
+    };
+    seconds(&mut settings.connection_ping_timeout, "ConnectionPingTimeout");
+    seconds(&mut settings.connection_min_ping_timeout, "ConnectionMinPingTimeout");
     if let Some(seconds) = node.number("InitializationTimeout") {
         settings.initialization_timeout_ms = seconds.saturating_mul(1_000);
     }

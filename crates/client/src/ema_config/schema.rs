@@ -100,99 +100,76 @@ const U16: Kind = Number(0, 65_535);
 const U32: Kind = Number(0, 4_294_967_295);
 const U64: Kind = Number(0, u64::MAX);
 
+/// Lists settings, each line with those of one kind: [`one`], [`idle`] or [`many`].
+macro_rules! settings {
+    ($($how:ident $kind:expr => $($name:literal)*;)*) => { &[$($($how($name, $kind),)*)*] };
+}
+
 /// Adds the settings that consumers and both kinds of provider share.
 macro_rules! with_session {
-    ($($more:expr),* $(,)?) => {
-        &[
-            one("Name", Text), one("JsonExpandedEnumFields", Flag), one("CatchUnknownJsonFids", Flag),
-            one("CatchUnknownJsonKeys", Flag), one("DefaultServiceID", U16),
-            idle("CloseChannelFromConverterFailure", Flag), idle("SendJsonConvError", Flag),
-            idle("OutputBufferSize", U32), idle("JsonTokenIncrementSize", U32),
-            idle("Logger", Of(Group::Logger)), idle("CatchUnhandledException", Flag),
-            idle("DispatchTimeoutApiThread", Limit), idle("ItemCountHint", U32), idle("ServiceCountHint", U32),
-            idle("MaxDispatchCountApiThread", U32), idle("MaxDispatchCountUserThread", U32),
-            idle("MaxEventsInPool", Limit), idle("PipePort", Limit), idle("ShouldInitializeCPUIDlib", Flag),
-            idle("XmlTraceToStdout", Flag), idle("XmlTraceToFile", Flag), idle("XmlTraceToMultipleFiles", Flag),
-            idle("XmlTraceFileName", Text), idle("XmlTraceMaxFileSize", U64), idle("XmlTraceHex", Flag),
-            idle("XmlTraceWrite", Flag), idle("XmlTraceRead", Flag), idle("XmlTracePing", Flag),
-            idle("XmlTracePingOnly", Flag), idle("XmlTraceDump", Flag), idle("DateTimeFormat", Text),
-            idle("LoadBalancing", Flag), idle("GlobalConfig", Text), idle("MsgKeyInUpdates", Flag),
-            idle("EnumTypeFragmentSize", U32), idle("FieldDictionaryFragmentSize", U32),
-            idle("EnablePreferredHostOptions", Flag), idle("PHDetectionTimeSchedule", Text),
-            idle("PHDetectionTimeInterval", U32), idle("PHFallBackWithInWSBGroup", Flag),
-            idle("PreferredChannelName", Text), idle("PreferredWSBChannelName", Text),
-            idle("RestProxyHostName", Text), idle("RestProxyPort", Text), idle("RestLogFileName", Text),
-            idle("RestEnableLog", Flag), idle("RestVerboseMode", Flag),
-            $($more),*
-        ]
+    ($($more:tt)*) => {
+        settings! {
+            one Text => "Name";
+            one Flag => "JsonExpandedEnumFields" "CatchUnknownJsonFids" "CatchUnknownJsonKeys";
+            one U16 => "DefaultServiceID";
+            idle Flag => "CloseChannelFromConverterFailure" "SendJsonConvError" "CatchUnhandledException"
+                "ShouldInitializeCPUIDlib" "XmlTraceToStdout" "XmlTraceToFile" "XmlTraceToMultipleFiles"
+                "XmlTraceHex" "XmlTraceWrite" "XmlTraceRead" "XmlTracePing" "XmlTracePingOnly" "XmlTraceDump"
+                "LoadBalancing" "MsgKeyInUpdates" "EnablePreferredHostOptions" "PHFallBackWithInWSBGroup"
+                "RestEnableLog" "RestVerboseMode";
+            idle U32 => "OutputBufferSize" "JsonTokenIncrementSize" "ItemCountHint" "ServiceCountHint"
+                "MaxDispatchCountApiThread" "MaxDispatchCountUserThread" "EnumTypeFragmentSize"
+                "FieldDictionaryFragmentSize" "PHDetectionTimeInterval";
+            idle Of(Group::Logger) => "Logger";
+            idle Limit => "DispatchTimeoutApiThread" "MaxEventsInPool" "PipePort";
+            idle Text => "XmlTraceFileName" "DateTimeFormat" "GlobalConfig" "PHDetectionTimeSchedule"
+                "PreferredChannelName" "PreferredWSBChannelName" "RestProxyHostName" "RestProxyPort"
+                "RestLogFileName";
+            idle U64 => "XmlTraceMaxFileSize";
+            $($more)*
+        }
     };
 }
 
-const CONSUMER: &[Setting] = with_session![
-    one("Channel", Of(Group::Channel)),
-    one("ChannelSet", SomeOf(Group::Channel)),
-    one("Dictionary", Of(Group::Dictionary)),
-    one("ReconnectAttemptLimit", Limit),
-    one("ReconnectMinDelay", Limit),
-    one("ReconnectMaxDelay", Limit),
-    one("RequestTimeout", U64),
-    one("PostAckTimeout", U64),
-    one("MaxOutstandingPosts", U32),
-    one("LoginRequestTimeOut", U64),
-    one("DirectoryRequestTimeOut", U64),
-    one("DictionaryRequestTimeOut", U64),
-    one("ObeyOpenWindow", U32),
-    idle("SessionChannel", Text),
-    idle("SessionChannelSet", SomeOf(Group::Session)),
-    idle("SessionEnhancedItemRecovery", Flag),
-    one("WarmStandbyChannelSet", SomeOf(Group::WarmStandby)),
-    one("EnableRtt", Flag),
-    idle("UpdateTypeFilter", U64),
-    idle("NegativeUpdateTypeFilter", U64),
-    idle("ReissueTokenAttemptLimit", Limit),
-    idle("ReissueTokenAttemptInterval", Limit),
-    idle("TokenReissueRatio", Text),
-    idle("RestRequestTimeOut", U64),
-];
-const NI_PROVIDER: &[Setting] = with_session![
-    one("Channel", Of(Group::Channel)),
-    one("ChannelSet", SomeOf(Group::Channel)),
-    one("Directory", Of(Group::Directory)),
-    one("ReconnectAttemptLimit", Limit),
-    one("ReconnectMinDelay", Limit),
-    one("ReconnectMaxDelay", Limit),
-    one("LoginRequestTimeOut", U64),
-    idle("RequestTimeout", U64),
-    idle("PostAckTimeout", U64),
-    idle("MaxOutstandingPosts", U32),
-    idle("DirectoryRequestTimeOut", U64),
-    idle("DictionaryRequestTimeOut", U64),
-    idle("RefreshFirstRequired", Flag),
-    idle("MergeSourceDirectoryStreams", Flag),
-    idle("RecoverUserSubmitSourceDirectory", Flag),
-    idle("RemoveItemsOnDisconnect", Flag),
-];
-const I_PROVIDER: &[Setting] = with_session![
-    one("Server", Of(Group::Server)),
-    one("Directory", Of(Group::Directory)),
-    idle("RequestTimeout", U64),
-    idle("PostAckTimeout", U64),
-    idle("MaxOutstandingPosts", U32),
-    idle("LoginRequestTimeOut", U64),
-    idle("DirectoryRequestTimeOut", U64),
-    idle("DictionaryRequestTimeOut", U64),
-    idle("ReconnectAttemptLimit", Limit),
-    idle("ReconnectMinDelay", Limit),
-    idle("ReconnectMaxDelay", Limit),
-    idle("RefreshFirstRequired", Flag),
-    idle("AcceptMessageWithoutAcceptingRequests", Flag),
-    idle("AcceptDirMessageWithoutMinFilters", Flag),
-    idle("AcceptMessageWithoutBeingLogin", Flag),
-    idle("AcceptMessageSameKeyButDiffStream", Flag),
-    idle("AcceptMessageThatChangesService", Flag),
-    idle("AcceptMessageWithoutQosInRange", Flag),
-    idle("EnforceAckIDValidation", Flag),
-];
+const CONSUMER: &[Setting] = with_session! {
+    one Of(Group::Channel) => "Channel";
+    one SomeOf(Group::Channel) => "ChannelSet";
+    one Of(Group::Dictionary) => "Dictionary";
+    one Limit => "ReconnectAttemptLimit" "ReconnectMinDelay" "ReconnectMaxDelay";
+    one U64 => "RequestTimeout" "PostAckTimeout" "LoginRequestTimeOut" "DirectoryRequestTimeOut"
+        "DictionaryRequestTimeOut";
+    one U32 => "MaxOutstandingPosts" "ObeyOpenWindow";
+    idle Text => "SessionChannel" "TokenReissueRatio";
+    idle SomeOf(Group::Session) => "SessionChannelSet";
+    idle Flag => "SessionEnhancedItemRecovery";
+    one SomeOf(Group::WarmStandby) => "WarmStandbyChannelSet";
+    one Flag => "EnableRtt";
+    idle U64 => "UpdateTypeFilter" "NegativeUpdateTypeFilter" "RestRequestTimeOut";
+    idle Limit => "ReissueTokenAttemptLimit" "ReissueTokenAttemptInterval";
+};
+const NI_PROVIDER: &[Setting] = with_session! {
+    one Of(Group::Channel) => "Channel";
+    one SomeOf(Group::Channel) => "ChannelSet";
+    one Of(Group::Directory) => "Directory";
+    one Limit => "ReconnectAttemptLimit" "ReconnectMinDelay" "ReconnectMaxDelay";
+    one U64 => "LoginRequestTimeOut";
+    idle U64 => "RequestTimeout" "PostAckTimeout" "DirectoryRequestTimeOut" "DictionaryRequestTimeOut";
+    idle U32 => "MaxOutstandingPosts";
+    idle Flag => "RefreshFirstRequired" "MergeSourceDirectoryStreams" "RecoverUserSubmitSourceDirectory"
+        "RemoveItemsOnDisconnect";
+};
+const I_PROVIDER: &[Setting] = with_session! {
+    one Of(Group::Server) => "Server";
+    one Of(Group::Directory) => "Directory";
+    idle U64 => "RequestTimeout" "PostAckTimeout" "LoginRequestTimeOut" "DirectoryRequestTimeOut"
+        "DictionaryRequestTimeOut";
+    idle U32 => "MaxOutstandingPosts";
+    idle Limit => "ReconnectAttemptLimit" "ReconnectMinDelay" "ReconnectMaxDelay";
+    idle Flag => "RefreshFirstRequired" "AcceptMessageWithoutAcceptingRequests"
+        "AcceptDirMessageWithoutMinFilters" "AcceptMessageWithoutBeingLogin"
+        "AcceptMessageSameKeyButDiffStream" "AcceptMessageThatChangesService"
+        "AcceptMessageWithoutQosInRange" "EnforceAckIDValidation";
+};
 
 const COMPRESSIONS: Kind = Code(&["None", "ZLib", "LZ4"]);
 const CHANNEL_TYPES: &[&str] =
@@ -200,109 +177,62 @@ const CHANNEL_TYPES: &[&str] =
 
 /// Adds the settings that both ends of a connection share.
 macro_rules! with_transport {
-    ($($more:expr),* $(,)?) => {
-        &[
-            one("Name", Text), one("Port", U16), one("CompressionType", COMPRESSIONS), one("CompressionThreshold", U32),
-            one("GuaranteedOutputBuffers", Number(1, 4_294_967_295)), one("NumInputBuffers", Number(1, 4_294_967_295)),
-            one("HighWaterMark", U32), one("SysSendBufSize", U32), one("SysRecvBufSize", U32), one("TcpNodelay", Flag),
-            one("ConnectionPingTimeout", Number(1_000, 255_000)), one("InitializationTimeout", U32),
-            idle("DirectWrite", Flag), idle("WsMaxMsgSize", U64), one("WsProtocols", Text),
-            idle("LibSslName", Text), idle("LibCryptoName", Text), idle("LibCurlName", Text),
-            idle("SecurityProtocol", Text), idle("ServiceDiscoveryRetryCount", U32),
-            $($more),*
-        ]
+    ($($more:tt)*) => {
+        settings! {
+            one Text => "Name" "WsProtocols";
+            one U16 => "Port";
+            one COMPRESSIONS => "CompressionType";
+            one U32 => "CompressionThreshold" "HighWaterMark" "SysSendBufSize" "SysRecvBufSize"
+                "InitializationTimeout";
+            one Number(1, 4_294_967_295) => "GuaranteedOutputBuffers" "NumInputBuffers";
+            one Flag => "TcpNodelay";
+            one Number(1_000, 255_000) => "ConnectionPingTimeout";
+            idle Flag => "DirectWrite";
+            idle U64 => "WsMaxMsgSize";
+            idle Text => "LibSslName" "LibCryptoName" "LibCurlName" "SecurityProtocol";
+            idle U32 => "ServiceDiscoveryRetryCount";
+            $($more)*
+        }
     };
 }
 
-const CHANNEL: &[Setting] = with_transport![
-    one("InterfaceName", Text),
-    one("ChannelType", Code(CHANNEL_TYPES)),
-    one("EncryptedProtocolType", Code(&["RSSL_SOCKET", "RSSL_HTTP", "RSSL_WEBSOCKET"])),
-    one("Host", Text),
-    idle("ObjectName", Text),
-    one("OpenSSLCAStore", Text),
-    idle("Location", Text),
-    one("EnableSessionManagement", Flag),
-    idle("RecvAddress", Text),
-    idle("RecvPort", Text),
-    idle("SendAddress", Text),
-    idle("SendPort", Text),
-    idle("UnicastPort", Text),
-    idle("HsmInterface", Text),
-    idle("HsmMultAddress", Text),
-    idle("HsmPort", Text),
-    idle("HsmInterval", U32),
-    idle("DisconnectOnGap", Flag),
-    idle("PacketTTL", U32),
-    idle("NDATA", U32),
-    idle("ndata", U32),
-    idle("NMISSING", U32),
-    idle("nmissing", U32),
-    idle("NRREQ", U32),
-    idle("nrreq", U32),
-    idle("PKTPOOLLIMITHIGH", U32),
-    idle("pktPoolLimitHigh", U32),
-    idle("PKTPOOLLIMITLOW", U32),
-    idle("pktPoolLimitLow", U32),
-    idle("TDATA", U32),
-    idle("tdata", U32),
-    idle("TBCHOLD", U32),
-    idle("tbchold", U32),
-    idle("TPPHOLD", U32),
-    idle("tpphold", U32),
-    idle("TRREQ", U32),
-    idle("trreq", U32),
-    idle("TWAIT", U32),
-    idle("twait", U32),
-    idle("UserQLimit", U32),
-    idle("userQLimit", U32),
-    idle("tcpControlPort", Text),
-    idle("TunnelingType", Text),
-    idle("ProxyHost", Text),
-    idle("ProxyPort", Text),
-    idle("ProxyConnectionTimeout", U32),
-];
-const SERVER: &[Setting] = with_transport![
-    one("InterfaceName", Text),
-    one("ServerType", Code(&["RSSL_SOCKET", "RSSL_ENCRYPTED", "RSSL_WEBSOCKET"])),
-    one("MaxFragmentSize", Number(256, 65_000)),
-    one("ConnectionMinPingTimeout", Number(1_000, 255_000)),
-    one("ServerCert", Text),
-    one("ServerPrivateKey", Text),
-    idle("CipherSuite", Text),
-    idle("DHParams", Text),
-    idle("DhParams", Text),
-    idle("KeystoreFile", Text),
-    idle("KeystorePasswd", Text),
-    idle("KeystoreType", Text),
-    idle("KeyManagerAlgorithm", Text),
-    idle("TrustManagerAlgorithm", Text),
-    idle("SecurityProvider", Text),
-    idle("SharedSocket", Flag),
-    idle("ServerSharedSocket", Flag),
-    idle("MaxOutputBuffers", U32),
-];
+const CHANNEL: &[Setting] = with_transport! {
+    one Text => "InterfaceName" "Host" "OpenSSLCAStore";
+    one Code(CHANNEL_TYPES) => "ChannelType";
+    one Code(&["RSSL_SOCKET", "RSSL_HTTP", "RSSL_WEBSOCKET"]) => "EncryptedProtocolType";
+    idle Text => "ObjectName" "Location" "RecvAddress" "RecvPort" "SendAddress" "SendPort" "UnicastPort"
+        "HsmInterface" "HsmMultAddress" "HsmPort" "tcpControlPort" "TunnelingType" "ProxyHost" "ProxyPort";
+    one Flag => "EnableSessionManagement";
+    idle U32 => "HsmInterval" "PacketTTL" "NDATA" "ndata" "NMISSING" "nmissing" "NRREQ" "nrreq"
+        "PKTPOOLLIMITHIGH" "pktPoolLimitHigh" "PKTPOOLLIMITLOW" "pktPoolLimitLow" "TDATA" "tdata" "TBCHOLD"
+        "tbchold" "TPPHOLD" "tpphold" "TRREQ" "trreq" "TWAIT" "twait" "UserQLimit" "userQLimit"
+        "ProxyConnectionTimeout";
+    idle Flag => "DisconnectOnGap";
+};
+const SERVER: &[Setting] = with_transport! {
+    one Text => "InterfaceName" "ServerCert" "ServerPrivateKey";
+    one Code(&["RSSL_SOCKET", "RSSL_ENCRYPTED", "RSSL_WEBSOCKET"]) => "ServerType";
+    one Number(256, 65_000) => "MaxFragmentSize";
+    one Number(1_000, 255_000) => "ConnectionMinPingTimeout";
+    idle Text => "CipherSuite" "DHParams" "DhParams" "KeystoreFile" "KeystorePasswd" "KeystoreType"
+        "KeyManagerAlgorithm" "TrustManagerAlgorithm" "SecurityProvider";
+    idle Flag => "SharedSocket" "ServerSharedSocket";
+    idle U32 => "MaxOutputBuffers";
+};
 
-const DICTIONARY: &[Setting] = &[
-    one("Name", Text),
-    one("DictionaryType", Code(&["FileDictionary", "ChannelDictionary"])),
-    one("RdmFieldDictionaryFileName", Text),
-    one("EnumTypeDefFileName", Text),
-    idle("RdmFieldDictionaryItemName", Text),
-    idle("EnumTypeDefItemName", Text),
-    idle("DictionaryID", Text),
-];
-const LOGGER: &[Setting] = &[
-    one("Name", Text),
-    one("LoggerType", Code(&["File", "Stdout"])),
-    one("LoggerSeverity", Code(&["NoLogMsg", "Error", "Warning", "Success", "Verbose"])),
-    one("FileName", Text),
-    one("NumberOfLogFiles", U32),
-    one("MaxLogFileSize", U32),
-    one("MaxFileSize", U32),
-    one("MaxFileNumber", U32),
-    one("IncludeDateInLoggerOutput", Flag),
-];
+const DICTIONARY: &[Setting] = settings! {
+    one Text => "Name";
+    one Code(&["FileDictionary", "ChannelDictionary"]) => "DictionaryType";
+    one Text => "RdmFieldDictionaryFileName" "EnumTypeDefFileName";
+    idle Text => "RdmFieldDictionaryItemName" "EnumTypeDefItemName" "DictionaryID";
+};
+const LOGGER: &[Setting] = settings! {
+    one Text => "Name" "FileName";
+    one Code(&["File", "Stdout"]) => "LoggerType";
+    one Code(&["NoLogMsg", "Error", "Warning", "Success", "Verbose"]) => "LoggerSeverity";
+    one U32 => "NumberOfLogFiles" "MaxLogFileSize" "MaxFileSize" "MaxFileNumber";
+    one Flag => "IncludeDateInLoggerOutput";
+};
 
 const WARM_STANDBY: &[Setting] = &[
     one("Name", Text),
@@ -312,31 +242,20 @@ const WARM_STANDBY: &[Setting] = &[
 ];
 const WARM_STANDBY_SERVER: &[Setting] =
     &[one("Name", Text), one("Channel", Of(Group::Channel)), one("PerServiceNameSet", Text)];
-const SESSION: &[Setting] = &[
-    idle("Name", Text),
-    idle("ChannelSet", SomeOf(Group::Channel)),
-    idle("WarmStandbyChannelSet", SomeOf(Group::WarmStandby)),
-    idle("ReconnectAttemptLimit", Limit),
-    idle("ReconnectMinDelay", Limit),
-    idle("ReconnectMaxDelay", Limit),
-    idle("EnablePreferredHostOptions", Flag),
-    idle("PHDetectionTimeSchedule", Text),
-    idle("PHDetectionTimeInterval", U32),
-    idle("PHFallBackWithInWSBGroup", Flag),
-    idle("PreferredChannelName", Text),
-    idle("PreferredWSBChannelName", Text),
-];
+const SESSION: &[Setting] = settings! {
+    idle Text => "Name" "PHDetectionTimeSchedule" "PreferredChannelName" "PreferredWSBChannelName";
+    idle SomeOf(Group::Channel) => "ChannelSet";
+    idle SomeOf(Group::WarmStandby) => "WarmStandbyChannelSet";
+    idle Limit => "ReconnectAttemptLimit" "ReconnectMinDelay" "ReconnectMaxDelay";
+    idle Flag => "EnablePreferredHostOptions" "PHFallBackWithInWSBGroup";
+    idle U32 => "PHDetectionTimeInterval";
+};
 /// The settings of [`GLOBAL`].
-pub(super) const GLOBAL_SETTINGS: &[Setting] = &[
-    idle("WorkerEventPoolLimit", Limit),
-    idle("ReactorChannelEventPoolLimit", Limit),
-    idle("ReactorMsgEventPoolLimit", Limit),
-    idle("TunnelStreamMsgEventPoolLimit", Limit),
-    idle("TunnelStreamStatusEventPoolLimit", Limit),
-    idle("JsonConverterPoolsSize", Limit),
-    idle("WatchlistObjectsPoolLimit", Limit),
-    idle("SocketProtocolPoolLimit", Limit),
-];
+pub(super) const GLOBAL_SETTINGS: &[Setting] = settings! {
+    idle Limit => "WorkerEventPoolLimit" "ReactorChannelEventPoolLimit" "ReactorMsgEventPoolLimit"
+        "TunnelStreamMsgEventPoolLimit" "TunnelStreamStatusEventPoolLimit" "JsonConverterPoolsSize"
+        "WatchlistObjectsPoolLimit" "SocketProtocolPoolLimit";
+};
 
 const DIRECTORY: &[Setting] = &[one("Name", Text), many("Service", Block(SERVICE))];
 const SERVICE: &[Setting] = &[
@@ -345,78 +264,55 @@ const SERVICE: &[Setting] = &[
     idle("StateFilter", Block(STATE)),
     idle("LoadFilter", Block(&[one("OpenLimit", U64), one("OpenWindow", U64), one("LoadFactor", U64)])),
 ];
-const INFO: &[Setting] = &[
-    one("ServiceId", U16),
-    one("Vendor", Text),
-    idle("IsSource", Flag),
-    idle("Capabilities", Block(&[many("CapabilitiesEntry", Text)])),
-    idle("DictionariesProvided", Block(&[many("DictionariesProvidedEntry", Of(Group::Dictionary))])),
-    idle("DictionariesUsed", Block(&[many("DictionariesUsedEntry", Of(Group::Dictionary))])),
-    idle("QoS", Block(&[many("QoSEntry", Block(QOS))])),
-    idle("SupportsQoSRange", Flag),
-    idle("ItemList", Text),
-    idle("SupportsOutOfBandSnapshots", Flag),
-    idle("AcceptingConsumerStatus", Flag),
-];
+const INFO: &[Setting] = settings! {
+    one U16 => "ServiceId";
+    one Text => "Vendor";
+    idle Block(&[many("CapabilitiesEntry", Text)]) => "Capabilities";
+    idle Block(&[many("DictionariesProvidedEntry", Of(Group::Dictionary))]) => "DictionariesProvided";
+    idle Block(&[many("DictionariesUsedEntry", Of(Group::Dictionary))]) => "DictionariesUsed";
+    idle Block(&[many("QoSEntry", Block(QOS))]) => "QoS";
+    idle Text => "ItemList";
+    idle Flag => "IsSource" "SupportsQoSRange" "SupportsOutOfBandSnapshots" "AcceptingConsumerStatus";
+};
 const QOS: &[Setting] = &[
     one("Timeliness", NumberOr(&["RealTime", "InexactDelayed"])),
     one("Rate", NumberOr(&["TickByTick", "JustInTimeConflated"])),
 ];
 const STATE: &[Setting] =
     &[one("ServiceState", Flag), one("AcceptingRequests", Flag), one("Status", Block(STATUS))];
-const STATUS: &[Setting] = &[
-    one(
-        "StreamState",
-        Code(&[
-            "Open",
-            "NonStreaming",
-            "CloseRecover",
-            "Close",
-            "CloseRedirected",
-            "ClosedRecover",
-            "Closed",
-            "Redirected",
-            "ClosedRedirected",
-        ]),
-    ),
-    one("DataState", Code(&["NoChange", "Ok", "Suspect"])),
-    one("StatusCode", Text),
-    one("StatusText", Text),
-];
+const STATUS: &[Setting] = settings! {
+    one Code(&["Open", "NonStreaming", "CloseRecover", "Close", "CloseRedirected", "ClosedRecover", "Closed",
+        "Redirected", "ClosedRedirected"]) => "StreamState";
+    one Code(&["NoChange", "Ok", "Suspect"]) => "DataState";
+    one Text => "StatusCode" "StatusText";
+};
 
 impl Group {
+    /// Returns the element name of an entry, and the settings that it may have.
+    const fn entry_form(self) -> (&'static str, &'static [Setting]) {
+        match self {
+            Self::Consumer => ("Consumer", CONSUMER),
+            Self::IProvider => ("IProvider", I_PROVIDER),
+            Self::NiProvider => ("NiProvider", NI_PROVIDER),
+            Self::Channel => ("Channel", CHANNEL),
+            Self::Server => ("Server", SERVER),
+            Self::Directory => ("Directory", DIRECTORY),
+            Self::Dictionary => ("Dictionary", DICTIONARY),
+            Self::Logger => ("Logger", LOGGER),
+            Self::WarmStandby => ("WarmStandbyChannel", WARM_STANDBY),
+            Self::WarmStandbyServer => ("WarmStandbyServerInfo", WARM_STANDBY_SERVER),
+            Self::Session => ("SessionChannelInfo", SESSION),
+        }
+    }
+
     /// Returns the element name of an entry.
     pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Consumer => "Consumer",
-            Self::IProvider => "IProvider",
-            Self::NiProvider => "NiProvider",
-            Self::Channel => "Channel",
-            Self::Server => "Server",
-            Self::Directory => "Directory",
-            Self::Dictionary => "Dictionary",
-            Self::Logger => "Logger",
-            Self::WarmStandby => "WarmStandbyChannel",
-            Self::WarmStandbyServer => "WarmStandbyServerInfo",
-            Self::Session => "SessionChannelInfo",
-        }
+        self.entry_form().0
     }
 
     /// Returns the settings that an entry may have.
     pub(super) const fn settings(self) -> &'static [Setting] {
-        match self {
-            Self::Consumer => CONSUMER,
-            Self::IProvider => I_PROVIDER,
-            Self::NiProvider => NI_PROVIDER,
-            Self::Channel => CHANNEL,
-            Self::Server => SERVER,
-            Self::Directory => DIRECTORY,
-            Self::Dictionary => DICTIONARY,
-            Self::Logger => LOGGER,
-            Self::WarmStandby => WARM_STANDBY,
-            Self::WarmStandbyServer => WARM_STANDBY_SERVER,
-            Self::Session => SESSION,
-        }
+        self.entry_form().1
     }
 
     /// Returns the start of the names of its group and its list.

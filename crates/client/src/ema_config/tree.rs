@@ -52,3 +52,8 @@ impl Node {
 pub(super) fn bare(code: &str) -> &str {
     code.rsplit_once("::").map_or(code, |(_, name)| name)
 }
+
+/// Returns the names of a comma-separated list.
+pub(super) fn names(list: Option<&str>) -> impl Iterator<Item = &str> {
+    list.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty())
+}
