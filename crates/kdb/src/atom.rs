@@ -3,79 +3,104 @@
 use std::fmt;
 
 use crate::order::{Item, Order};
-use crate::{Type, time};
+use crate::{Encoder, Refused, Type, time};
 
-/// A value of a basic type. `S` is the type of a symbol's bytes: `&[u8]` in a view, `Box<[u8]>` in an owned value.
-///
-/// Times count from 1 January 2000, as in messages. Two atoms are equal where q's `~` finds them equal, except for its
-/// tolerance: a null equals a null, also for floats.
-#[derive(Clone, Copy, Debug)]
-pub enum Atom<S> {
-    /// True or false.
-    Boolean(bool),
-    /// 16 bytes.
-    Guid([u8; 16]),
-    /// 8 bits.
-    Byte(u8),
-    /// 16 bits.
-    Short(i16),
-    /// 32 bits.
-    Int(i32),
-    /// 64 bits.
-    Long(i64),
-    /// A float of 32 bits.
-    Real(f32),
-    /// A float of 64 bits.
-    Float(f64),
-    /// A byte of text.
-    Char(u8),
-    /// A name, without its terminating zero.
-    Symbol(S),
-    /// Nanoseconds since 2000.
-    Timestamp(i64),
-    /// Months since January 2000.
-    Month(i32),
-    /// Days since 2000.
-    Date(i32),
-    /// Days since 2000 with a fraction.
-    Datetime(f64),
-    /// A duration in nanoseconds.
-    Timespan(i64),
-    /// Minutes.
-    Minute(i32),
-    /// Seconds.
-    Second(i32),
-    /// Milliseconds.
-    Time(i32),
+/// Defines the atoms, and what differs between them: each has a variant, the item that it holds, and a type. A symbol is the only
+/// one without a fixed width.
+macro_rules! atoms {
+    ($($(#[$about:meta])* $variant:ident($item:ty) = $kind:ident;)*) => {
+        /// A value of a basic type. `S` is the type of a symbol's bytes: `&[u8]` in a view, `Box<[u8]>` in an owned value.
+        ///
+        /// Times count from 1 January 2000, as in messages. Two atoms are equal where q's `~` finds them equal, except for
+        /// its tolerance: a null equals a null, also for floats.
+        #[derive(Clone, Copy, Debug)]
+        pub enum Atom<S> {
+            $($(#[$about])* $variant($item),)*
+            /// A name, without its terminating zero.
+            Symbol(S),
+        }
+
+        impl<'a> Atom<&'a [u8]> {
+            /// Reads an atom of this type (an atom's or a vector's) from its bytes; a symbol's without the zero. `None` for
+            /// other types.
+            pub(crate) fn read(kind: Type, bytes: &'a [u8], order: Order) -> Option<Self> {
+                Some(match kind.vector() {
+                    Type::SYMBOL => Self::Symbol(bytes),
+                    $(Type::$kind => Self::$variant(<$item>::from_bytes(bytes, order)),)*
+                    _ => return None,
+                })
+            }
+
+            /// Writes the atom.
+            #[inline]
+            pub(crate) fn encode(self, to: &mut Encoder<'_>) -> Result<(), Refused> {
+                match self {
+                    Self::Symbol(name) => to.symbol(name),
+                    $(Self::$variant(value) => to.fixed(Type::$kind, value),)*
+                }
+            }
+        }
+
+        impl<S> Atom<S> {
+            /// Returns the atom's type, a negative number.
+            #[must_use]
+            pub const fn kind(&self) -> Type {
+                let vector = match self {
+                    Self::Symbol(_) => Type::SYMBOL,
+                    $(Self::$variant(_) => Type::$kind,)*
+                };
+                vector.atom()
+            }
+
+            /// Converts the bytes of a symbol; other atoms stay unchanged.
+            fn with_symbol<'s, T>(&'s self, symbol: impl FnOnce(&'s S) -> T) -> Atom<T> {
+                match self {
+                    Self::Symbol(name) => Atom::Symbol(symbol(name)),
+                    $(Self::$variant(value) => Atom::$variant(*value),)*
+                }
+            }
+        }
+    };
 }
 
-impl<'a> Atom<&'a [u8]> {
-    /// Reads an atom of this type (an atom's or a vector's) from its bytes; a symbol's without the zero. `None` for
-    /// other types.
-    pub(crate) fn read(kind: Type, bytes: &'a [u8], order: Order) -> Option<Self> {
-        Some(match kind.vector() {
-            Type::BOOLEAN => Self::Boolean(bool::from_bytes(bytes, order)),
-            Type::GUID => Self::Guid(<[u8; 16]>::from_bytes(bytes, order)),
-            Type::BYTE => Self::Byte(u8::from_bytes(bytes, order)),
-            Type::SHORT => Self::Short(i16::from_bytes(bytes, order)),
-            Type::INT => Self::Int(i32::from_bytes(bytes, order)),
-            Type::LONG => Self::Long(i64::from_bytes(bytes, order)),
-            Type::REAL => Self::Real(f32::from_bytes(bytes, order)),
-            Type::FLOAT => Self::Float(f64::from_bytes(bytes, order)),
-            Type::CHAR => Self::Char(u8::from_bytes(bytes, order)),
-            Type::SYMBOL => Self::Symbol(bytes),
-            Type::TIMESTAMP => Self::Timestamp(i64::from_bytes(bytes, order)),
-            Type::MONTH => Self::Month(i32::from_bytes(bytes, order)),
-            Type::DATE => Self::Date(i32::from_bytes(bytes, order)),
-            Type::DATETIME => Self::Datetime(f64::from_bytes(bytes, order)),
-            Type::TIMESPAN => Self::Timespan(i64::from_bytes(bytes, order)),
-            Type::MINUTE => Self::Minute(i32::from_bytes(bytes, order)),
-            Type::SECOND => Self::Second(i32::from_bytes(bytes, order)),
-            Type::TIME => Self::Time(i32::from_bytes(bytes, order)),
-            _ => return None,
-        })
-    }
+atoms! {
+    /// True or false.
+    Boolean(bool) = BOOLEAN;
+    /// 16 bytes.
+    Guid([u8; 16]) = GUID;
+    /// 8 bits.
+    Byte(u8) = BYTE;
+    /// 16 bits.
+    Short(i16) = SHORT;
+    /// 32 bits.
+    Int(i32) = INT;
+    /// 64 bits.
+    Long(i64) = LONG;
+    /// A float of 32 bits.
+    Real(f32) = REAL;
+    /// A float of 64 bits.
+    Float(f64) = FLOAT;
+    /// A byte of text.
+    Char(u8) = CHAR;
+    /// Nanoseconds since 2000.
+    Timestamp(i64) = TIMESTAMP;
+    /// Months since January 2000.
+    Month(i32) = MONTH;
+    /// Days since 2000.
+    Date(i32) = DATE;
+    /// Days since 2000 with a fraction.
+    Datetime(f64) = DATETIME;
+    /// A duration in nanoseconds.
+    Timespan(i64) = TIMESPAN;
+    /// Minutes.
+    Minute(i32) = MINUTE;
+    /// Seconds.
+    Second(i32) = SECOND;
+    /// Milliseconds.
+    Time(i32) = TIME;
+}
 
+impl Atom<&[u8]> {
     /// Copies a symbol's bytes, so that the atom owns them.
     #[must_use]
     pub fn boxed(self) -> Atom<Box<[u8]>> {
@@ -84,54 +109,44 @@ impl<'a> Atom<&'a [u8]> {
 }
 
 impl<S> Atom<S> {
-    /// Returns the atom's type, a negative number.
-    #[must_use]
-    pub const fn kind(&self) -> Type {
-        let vector = match self {
-            Self::Boolean(_) => Type::BOOLEAN,
-            Self::Guid(_) => Type::GUID,
-            Self::Byte(_) => Type::BYTE,
-            Self::Short(_) => Type::SHORT,
-            Self::Int(_) => Type::INT,
-            Self::Long(_) => Type::LONG,
-            Self::Real(_) => Type::REAL,
-            Self::Float(_) => Type::FLOAT,
-            Self::Char(_) => Type::CHAR,
-            Self::Symbol(_) => Type::SYMBOL,
-            Self::Timestamp(_) => Type::TIMESTAMP,
-            Self::Month(_) => Type::MONTH,
-            Self::Date(_) => Type::DATE,
-            Self::Datetime(_) => Type::DATETIME,
-            Self::Timespan(_) => Type::TIMESPAN,
-            Self::Minute(_) => Type::MINUTE,
-            Self::Second(_) => Type::SECOND,
-            Self::Time(_) => Type::TIME,
-        };
-        vector.atom()
+    /// Returns an integer, and the infinity of its type, which is the largest value. Booleans, bytes and characters have no
+    /// infinity, and get one that they cannot reach.
+    fn integer(&self) -> Option<(i64, i64)> {
+        Some(match *self {
+            Self::Boolean(value) => (value.into(), i64::MAX),
+            Self::Byte(value) | Self::Char(value) => (value.into(), i64::MAX),
+            Self::Short(value) => (value.into(), i16::MAX.into()),
+            Self::Int(value)
+            | Self::Month(value)
+            | Self::Date(value)
+            | Self::Minute(value)
+            | Self::Second(value)
+            | Self::Time(value) => (value.into(), i32::MAX.into()),
+            Self::Long(value) | Self::Timestamp(value) | Self::Timespan(value) => (value, i64::MAX),
+            Self::Guid(_) | Self::Real(_) | Self::Float(_) | Self::Datetime(_) | Self::Symbol(_) => {
+                return None;
+            }
+        })
     }
 
-    /// Converts the bytes of a symbol; other atoms stay unchanged.
-    fn with_symbol<'s, T>(&'s self, symbol: impl FnOnce(&'s S) -> T) -> Atom<T> {
-        match self {
-            Self::Symbol(name) => Atom::Symbol(symbol(name)),
-            Self::Boolean(value) => Atom::Boolean(*value),
-            Self::Guid(value) => Atom::Guid(*value),
-            Self::Byte(value) => Atom::Byte(*value),
-            Self::Short(value) => Atom::Short(*value),
-            Self::Int(value) => Atom::Int(*value),
-            Self::Long(value) => Atom::Long(*value),
-            Self::Real(value) => Atom::Real(*value),
-            Self::Float(value) => Atom::Float(*value),
-            Self::Char(value) => Atom::Char(*value),
-            Self::Timestamp(value) => Atom::Timestamp(*value),
-            Self::Month(value) => Atom::Month(*value),
-            Self::Date(value) => Atom::Date(*value),
-            Self::Datetime(value) => Atom::Datetime(*value),
-            Self::Timespan(value) => Atom::Timespan(*value),
-            Self::Minute(value) => Atom::Minute(*value),
-            Self::Second(value) => Atom::Second(*value),
-            Self::Time(value) => Atom::Time(*value),
+    fn float(&self) -> Option<f64> {
+        match *self {
+            Self::Real(value) => Some(value.into()),
+            Self::Float(value) | Self::Datetime(value) => Some(value),
+            _ => None,
         }
+    }
+
+    /// Returns `true` for q's infinity of the type, such as `0W` and `-0w`: for integers the largest value, and the
+    /// smallest except the null.
+    #[must_use]
+    pub fn is_infinite(&self) -> bool {
+        self.integer().is_some_and(|(value, infinity)| value.checked_abs() == Some(infinity))
+            || self.float().is_some_and(f64::is_infinite)
+    }
+
+    fn is_negative(&self) -> bool {
+        self.integer().is_some_and(|(value, _)| value < 0) || self.float().is_some_and(|value| value < 0.0)
     }
 }
 
@@ -147,78 +162,29 @@ impl<S: AsRef<[u8]>> Atom<S> {
     #[must_use]
     pub fn is_null(&self) -> bool {
         match self {
-            Self::Boolean(_) | Self::Byte(_) => false,
             Self::Guid(bytes) => *bytes == [0; 16],
-            Self::Short(value) => *value == i16::MIN,
-            Self::Int(value)
-            | Self::Month(value)
-            | Self::Date(value)
-            | Self::Minute(value)
-            | Self::Second(value)
-            | Self::Time(value) => *value == i32::MIN,
-            Self::Long(value) | Self::Timestamp(value) | Self::Timespan(value) => *value == i64::MIN,
-            Self::Real(value) => value.is_nan(),
-            Self::Float(value) | Self::Datetime(value) => value.is_nan(),
             Self::Char(value) => *value == b' ',
             Self::Symbol(name) => name.as_ref().is_empty(),
-        }
-    }
-
-    /// Returns `true` for q's infinity of the type, such as `0W` and `-0w`: for integers the largest value, and the
-    /// smallest except the null.
-    #[must_use]
-    pub fn is_infinite(&self) -> bool {
-        match self {
-            Self::Boolean(_) | Self::Guid(_) | Self::Byte(_) | Self::Char(_) | Self::Symbol(_) => false,
-            Self::Short(value) => value.saturating_abs() == i16::MAX && *value != i16::MIN,
-            Self::Int(value)
-            | Self::Month(value)
-            | Self::Date(value)
-            | Self::Minute(value)
-            | Self::Second(value)
-            | Self::Time(value) => value.saturating_abs() == i32::MAX && *value != i32::MIN,
-            Self::Long(value) | Self::Timestamp(value) | Self::Timespan(value) => {
-                value.saturating_abs() == i64::MAX && *value != i64::MIN
+            // One less than the negative infinity.
+            _ => {
+                self.integer().is_some_and(|(value, infinity)| value == -infinity - 1)
+                    || self.float().is_some_and(f64::is_nan)
             }
-            Self::Real(value) => value.is_infinite(),
-            Self::Float(value) | Self::Datetime(value) => value.is_infinite(),
         }
     }
 }
 
 impl<S: AsRef<[u8]>, T: AsRef<[u8]>> PartialEq<Atom<T>> for Atom<S> {
     fn eq(&self, other: &Atom<T>) -> bool {
-        if self.kind() != other.kind() {
-            return false;
-        }
-        match (self.borrow(), other.borrow()) {
-            (Atom::Symbol(one), Atom::Symbol(other)) => one == other,
-            (Atom::Real(one), Atom::Real(other)) => one == other || one.is_nan() && other.is_nan(),
-            (Atom::Float(one), Atom::Float(other)) | (Atom::Datetime(one), Atom::Datetime(other)) => {
-                one == other || one.is_nan() && other.is_nan()
+        self.kind() == other.kind()
+            && match (self.borrow(), other.borrow()) {
+                (Atom::Symbol(one), Atom::Symbol(other)) => one == other,
+                (Atom::Guid(one), Atom::Guid(other)) => one == other,
+                (one, other) => match (one.float(), other.float()) {
+                    (Some(one), Some(other)) => one == other || one.is_nan() && other.is_nan(),
+                    _ => one.integer() == other.integer(),
+                },
             }
-            (one, other) => one.integer() == other.integer(),
-        }
-    }
-}
-
-impl Atom<&[u8]> {
-    /// Returns the value as a number, different for different values of a type; 0 for symbols and floats.
-    fn integer(self) -> i128 {
-        match self {
-            Self::Boolean(value) => value.into(),
-            Self::Guid(bytes) => i128::from_be_bytes(bytes),
-            Self::Byte(value) | Self::Char(value) => value.into(),
-            Self::Short(value) => value.into(),
-            Self::Int(value)
-            | Self::Month(value)
-            | Self::Date(value)
-            | Self::Minute(value)
-            | Self::Second(value)
-            | Self::Time(value) => value.into(),
-            Self::Long(value) | Self::Timestamp(value) | Self::Timespan(value) => value.into(),
-            Self::Real(_) | Self::Float(_) | Self::Datetime(_) | Self::Symbol(_) => 0,
-        }
     }
 }
 
@@ -227,23 +193,21 @@ impl Atom<&[u8]> {
 impl<S: AsRef<[u8]>> fmt::Display for Atom<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.borrow() {
-            Atom::Symbol(name) => return write!(f, "`{}", name.escape_ascii()),
-            Atom::Char(byte) => return write!(f, "\"{}\"", byte.escape_ascii()),
-            Atom::Boolean(value) => return write!(f, "{}b", u8::from(value)),
-            Atom::Byte(value) => return write!(f, "0x{value:02x}"),
-            Atom::Guid(bytes) => return guid(&bytes, f),
-            _ => {}
-        }
-        // Longs and floats have no suffix in q; a small letter in a null or an infinity marks a float.
-        let (suffix, is_float) = (self.kind().suffix(), matches!(self, Self::Float(_)));
-        if self.is_null() {
-            return write!(f, "{}{suffix}", if is_float { "0n" } else { "0N" });
-        }
-        if self.is_infinite() {
-            let sign = if self.is_negative() { "-" } else { "" };
-            return write!(f, "{sign}{}{suffix}", if is_float { "0w" } else { "0W" });
-        }
-        match self.borrow() {
+            Atom::Symbol(name) => write!(f, "`{}", name.escape_ascii()),
+            Atom::Char(byte) => write!(f, "\"{}\"", byte.escape_ascii()),
+            Atom::Boolean(value) => write!(f, "{}b", u8::from(value)),
+            Atom::Byte(value) => write!(f, "0x{value:02x}"),
+            Atom::Guid(bytes) => guid(&bytes, f),
+            atom if atom.is_null() || atom.is_infinite() => {
+                let sign = if atom.is_infinite() && atom.is_negative() { "-" } else { "" };
+                let letter = if atom.is_null() { 'N' } else { 'W' };
+                // Longs and floats have no suffix in q; a small letter marks a float.
+                match atom {
+                    Atom::Float(_) => write!(f, "{sign}0{}", letter.to_ascii_lowercase()),
+                    Atom::Long(_) => write!(f, "{sign}0{letter}"),
+                    _ => write!(f, "{sign}0{letter}{}", atom.kind().letter()),
+                }
+            }
             Atom::Short(value) => write!(f, "{value}h"),
             Atom::Int(value) => write!(f, "{value}i"),
             Atom::Long(value) => write!(f, "{value}"),
@@ -258,17 +222,6 @@ impl<S: AsRef<[u8]>> fmt::Display for Atom<S> {
             Atom::Minute(value) => time::minute(value, f),
             Atom::Second(value) => time::second(value, f),
             Atom::Time(value) => time::time(value, f),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl<S: AsRef<[u8]>> Atom<S> {
-    fn is_negative(&self) -> bool {
-        match self.borrow() {
-            Atom::Real(value) => value < 0.0,
-            Atom::Float(value) | Atom::Datetime(value) => value < 0.0,
-            other => other.integer() < 0,
         }
     }
 }

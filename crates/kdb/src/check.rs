@@ -36,7 +36,12 @@ pub(crate) fn check(cursor: &mut Cursor<'_>, depth: usize) -> Result<(Type, usiz
             }
             keys
         }
-        100..=111 => function(cursor, kind, within)?,
+        100..=111 => {
+            // The shortest values are two bytes: a type and a zero.
+            let (_, parts) = function(cursor, kind, 2)?;
+            all(cursor, parts, within)?;
+            1
+        }
         -128 => {
             cursor.text("an error's text")?;
             1
@@ -94,24 +99,17 @@ fn table(cursor: &mut Cursor<'_>, within: usize) -> Result<usize, Malformed> {
     Ok(rows.unwrap_or(0))
 }
 
-/// Checks a function after its type, in the form observed from kdb+; `code.kx.com/q/kb/serialization` documents
-/// lambdas.
-fn function(cursor: &mut Cursor<'_>, kind: Type, within: usize) -> Result<usize, Malformed> {
-    match kind {
-        Type::LAMBDA => {
-            cursor.text("a lambda's namespace")?;
-            all(cursor, 1, within)?;
-        }
-        Type::UNARY | Type::BINARY | Type::ITERATOR => {
-            cursor.take(1, "a function")?;
-        }
-        Type::PROJECTION | Type::COMPOSITION => {
-            let count = cursor.count(2, false, "a function's parts")?;
-            all(cursor, count, within)?;
-        }
-        _ => {
-            all(cursor, 1, within)?;
-        }
-    }
-    Ok(1)
+/// Reads a function after its type up to its parts, of at least `width` bytes each, in the form observed from kdb+;
+/// `code.kx.com/q/kb/serialization` documents lambdas. Returns its head and the number of parts.
+pub(crate) fn function<'a>(
+    cursor: &mut Cursor<'a>,
+    kind: Type,
+    width: usize,
+) -> Result<(&'a [u8], usize), Malformed> {
+    Ok(match kind {
+        Type::LAMBDA => (cursor.text("a lambda's namespace")?, 1),
+        Type::UNARY | Type::BINARY | Type::ITERATOR => (cursor.take(1, "a function")?, 0),
+        Type::PROJECTION | Type::COMPOSITION => (&[], cursor.count(width, false, "a function's parts")?),
+        _ => (&[], 1),
+    })
 }

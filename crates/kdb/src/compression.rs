@@ -64,11 +64,8 @@ pub fn pack(message: &[u8], out: &mut [u8]) -> Option<usize> {
                 // With the same exclusive or, an equal first byte implies an equal second byte.
                 Some(pair) if was > 0 && message[was] == message[at] => {
                     seen[pair] = at;
-                    let limit = end.min(at + LONGEST);
-                    let same = (at + 2..limit)
-                        .zip(was + 2..)
-                        .take_while(|&(now, then)| message[now] == message[then]);
-                    let more = same.count();
+                    let repeats = (at + 2..end.min(at + LONGEST)).zip(was + 2..);
+                    let more = repeats.take_while(|&(now, then)| message[now] == message[then]).count();
                     flags |= 1 << bit;
                     out[len] = pair as u8;
                     out[len + 1] = more as u8;
@@ -85,8 +82,7 @@ pub fn pack(message: &[u8], out: &mut [u8]) -> Option<usize> {
         }
         out[flags_at] = flags;
     }
-    let sizes = [(4, len as u32), (HEADER, size)];
-    for (at, size) in sizes {
+    for (at, size) in [(4, len as u32), (HEADER, size)] {
         let bytes = match order {
             Order::Little => size.to_le_bytes(),
             Order::Big => size.to_be_bytes(),
@@ -112,15 +108,14 @@ pub fn unpack(packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Malfo
         return Err(cut(BEGIN - packed.len()));
     };
     let header = head[..HEADER].try_into().unwrap_or_default();
-    let order = Header::parse(&header, usize::MAX)?.order;
-    if !Header::parse(&header, usize::MAX)?.is_packed {
+    let Header { order, is_packed, .. } = Header::parse(&header, usize::MAX)?;
+    if !is_packed {
         return Err(Malformed::new(2, Fault::Packing(0)));
     }
-    let said = i32::from_bytes(&head[HEADER..], order);
-    let size = usize::try_from(said.cast_unsigned()).unwrap_or(usize::MAX);
+    let said = i32::from_bytes(&head[HEADER..], order).cast_unsigned();
+    let size = usize::try_from(said).unwrap_or(usize::MAX);
     if size > most || size < HEADER + 2 {
-        let found = said.cast_unsigned().into();
-        return Err(Malformed::new(HEADER, Fault::Size { least: HEADER + 2, most, found }));
+        return Err(Malformed::new(HEADER, Fault::Size { least: HEADER + 2, most, found: said.into() }));
     }
     // No element expands to more than the longest repetition.
     let elements_at_most = elements.len().div_ceil(BLOCK).saturating_mul(8);
@@ -129,13 +124,8 @@ pub fn unpack(packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Malfo
     }
     out.reserve_exact(size);
     out.extend_from_slice(&header);
-    out[2] = 0;
-    out[3] = 0;
-    let plain_len = match order {
-        Order::Little => said.to_le_bytes(),
-        Order::Big => said.to_be_bytes(),
-    };
-    out[4..HEADER].copy_from_slice(&plain_len);
+    out[2..4].fill(0);
+    out[4..HEADER].copy_from_slice(&head[HEADER..]);
     plain(elements, size, out).map_err(|fault| fault.within(BEGIN))
 }
 

@@ -136,30 +136,12 @@ impl<'b> Encoder<'b> {
     /// No capacity, or no value expected; a zero in a symbol.
     #[inline]
     pub fn atom<S: AsRef<[u8]>>(&mut self, atom: &Atom<S>) -> Result<(), Refused> {
-        match atom.borrow() {
-            Atom::Symbol(name) => self.symbol(name),
-            Atom::Guid(bytes) => self.fixed(Type::GUID, bytes),
-            Atom::Boolean(value) => self.fixed(Type::BOOLEAN, value),
-            Atom::Byte(value) => self.fixed(Type::BYTE, value),
-            Atom::Char(value) => self.fixed(Type::CHAR, value),
-            Atom::Short(value) => self.fixed(Type::SHORT, value),
-            Atom::Int(value) => self.fixed(Type::INT, value),
-            Atom::Month(value) => self.fixed(Type::MONTH, value),
-            Atom::Date(value) => self.fixed(Type::DATE, value),
-            Atom::Minute(value) => self.fixed(Type::MINUTE, value),
-            Atom::Second(value) => self.fixed(Type::SECOND, value),
-            Atom::Time(value) => self.fixed(Type::TIME, value),
-            Atom::Long(value) => self.fixed(Type::LONG, value),
-            Atom::Timestamp(value) => self.fixed(Type::TIMESTAMP, value),
-            Atom::Timespan(value) => self.fixed(Type::TIMESPAN, value),
-            Atom::Real(value) => self.fixed(Type::REAL, value),
-            Atom::Float(value) => self.fixed(Type::FLOAT, value),
-            Atom::Datetime(value) => self.fixed(Type::DATETIME, value),
-        }
+        atom.borrow().encode(self)
     }
 
+    /// Writes an atom of a type with a fixed width.
     #[inline]
-    fn fixed<T: Item>(&mut self, kind: Type, value: T) -> Result<(), Refused> {
+    pub(crate) fn fixed<T: Item>(&mut self, kind: Type, value: T) -> Result<(), Refused> {
         T::all_to_little(std::iter::once(value), self.begin(kind.atom(), T::WIDTH, 0)?);
         Ok(())
     }

@@ -60,12 +60,9 @@ impl<'a> Hello<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let looked_at = &bytes[..bytes.len().min(MOST_HELLO)];
         let Some(len) = looked_at.iter().position(|&byte| byte == 0) else {
-            let endless = looked_at.len() == MOST_HELLO;
-            return if endless {
-                Err(Malformed::new(MOST_HELLO, Fault::Hello { most: MOST_HELLO }))
-            } else {
-                Ok(None)
-            };
+            let is_endless = looked_at.len() == MOST_HELLO;
+            let endless = Malformed::new(MOST_HELLO, Fault::Hello { most: MOST_HELLO });
+            return if is_endless { Err(endless) } else { Ok(None) };
         };
         let text = &bytes[..len];
         let (text, capability) = match text.split_last() {

@@ -127,24 +127,6 @@ impl Type {
         }
     }
 
-    /// Returns the suffix of a number of this type; empty if q needs none to recognize the type.
-    pub(crate) const fn suffix(self) -> &'static str {
-        match self.vector() {
-            Self::SHORT => "h",
-            Self::INT => "i",
-            Self::REAL => "e",
-            Self::TIMESTAMP => "p",
-            Self::MONTH => "m",
-            Self::DATE => "d",
-            Self::DATETIME => "z",
-            Self::TIMESPAN => "n",
-            Self::MINUTE => "u",
-            Self::SECOND => "v",
-            Self::TIME => "t",
-            _ => "",
-        }
-    }
-
     /// Returns the type's name, the same for atoms and vectors.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::error::{Fault, Malformed};
-use crate::order::Order;
+use crate::order::{Item, Order};
 use crate::view::View;
 
 /// Length of a header in bytes.
@@ -55,11 +55,7 @@ impl Header {
             1 => true,
             other => return Err(Malformed::new(2, Fault::Packing(other))),
         };
-        let len = [bytes[4], bytes[5], bytes[6], bytes[7]];
-        let len = match order {
-            Order::Little => u32::from_le_bytes(len),
-            Order::Big => u32::from_be_bytes(len),
-        };
+        let len = i32::from_bytes(&bytes[4..], order).cast_unsigned();
         // Messages over 4 GiB have the rest of the length in the formerly unused byte.
         let found = u64::from(bytes[3]) << 32 | u64::from(len);
         // The shortest value has two bytes; a compressed message has the size before it.

@@ -164,15 +164,6 @@ impl<'a> Vector<'a> {
     }
 }
 
-impl<'a> IntoIterator for &Vector<'a> {
-    type Item = Atom<&'a [u8]>;
-    type IntoIter = Atoms<'a>;
-
-    fn into_iter(self) -> Atoms<'a> {
-        self.iter()
-    }
-}
-
 /// The symbols of a vector.
 #[derive(Clone, Debug)]
 pub struct Symbols<'a> {

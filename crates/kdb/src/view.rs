@@ -1,6 +1,6 @@
 //! Values of any type, read in place.
 
-use crate::check::check;
+use crate::check::{check, function};
 use crate::cursor::Cursor;
 use crate::error::{Fault, Malformed};
 use crate::order::Order;
@@ -161,15 +161,6 @@ impl<'a> List<'a> {
     /// Returns the byte order of the values.
     pub(crate) const fn order(&self) -> Order {
         self.order
-    }
-}
-
-impl<'a> IntoIterator for &List<'a> {
-    type Item = View<'a>;
-    type IntoIter = Values<'a>;
-
-    fn into_iter(self) -> Values<'a> {
-        self.iter()
     }
 }
 
@@ -347,12 +338,7 @@ fn reread<'a>(cursor: &mut Cursor<'a>, is_last: bool) -> Option<View<'a>> {
         }
         -128 => View::Error(cursor.text("an error's text").ok()?),
         _ => {
-            let (head, parts) = match kind {
-                Type::LAMBDA => (cursor.text("a namespace").ok()?, 1),
-                Type::UNARY | Type::BINARY | Type::ITERATOR => (cursor.take(1, "a function").ok()?, 0),
-                Type::PROJECTION | Type::COMPOSITION => (&[][..], cursor.count(0, false, "parts").ok()?),
-                _ => (&[][..], 1),
-            };
+            let (head, parts) = function(cursor, kind, 0).ok()?;
             View::Function(Function { kind, head, parts: rest(cursor, parts, is_last)? })
         }
     })
