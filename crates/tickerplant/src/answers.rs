@@ -75,8 +75,9 @@ impl Wrong {
 /// The longest answer, in bytes: the list of all subscriptions is the longest. All sessions wait while it is encoded.
 const MOST_ANSWER: usize = 4 << 20;
 
-/// Writes an answer to `out`, which grows as necessary. Returns the number of bytes encoded, including attempts in
-/// buffers that were too small. Allocates, so use it for occasional requests only.
+/// Writes an answer to `out`, which grows as necessary, or an error in place of one over [`MOST_ANSWER`]. Returns the
+/// number of bytes encoded, including attempts in buffers that were too small. Allocates, so use it for occasional requests
+/// only.
 pub(crate) fn answer(out: &mut Vec<u8>, write: impl Fn(&mut Encoder<'_>) -> Result<(), Refused>) -> u64 {
     let (mut room, mut tried) = (4_096, 0);
     while room <= MOST_ANSWER {
@@ -97,18 +98,12 @@ pub(crate) fn answer(out: &mut Vec<u8>, write: impl Fn(&mut Encoder<'_>) -> Resu
             }
         }
     }
-    out.clear();
-    out.resize(TOO_LONG.len() + 16, 0);
-    let written = Encoder::message(out, MessageKind::Response).and_then(|mut message| {
-        message.error(TOO_LONG)?;
-        message.finish()
-    });
-    out.truncate(written.unwrap_or(0));
-    tried + out.len() as u64
+    tried + error_text(out, b"limit: the answer is too long")
 }
 
-/// The error in place of an answer over [`MOST_ANSWER`].
-const TOO_LONG: &[u8] = b"limit: the answer is too long";
+fn error_text(out: &mut Vec<u8>, text: &[u8]) -> u64 {
+    answer(out, |message| message.error(text))
+}
 
 /// Writes an empty answer.
 pub(crate) fn null(out: &mut Vec<u8>) -> u64 {
@@ -118,8 +113,7 @@ pub(crate) fn null(out: &mut Vec<u8>) -> u64 {
 /// Writes an error as the answer.
 pub(crate) fn error(out: &mut Vec<u8>, wrong: &Wrong) -> u64 {
     // A zero would end the text, and the encoder refuses it.
-    let text = wrong.to_string().replace('\0', "");
-    answer(out, |message| message.error(text.as_bytes()))
+    error_text(out, wrong.to_string().replace('\0', "").as_bytes())
 }
 
 /// Writes the result of `.u.sub`: a table's name and the table without rows.

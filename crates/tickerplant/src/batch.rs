@@ -56,7 +56,7 @@ impl Batch {
     }
 
     /// Adds all rows of another batch of the same columns.
-    fn append(&mut self, other: &Self) {
+    pub(crate) fn append(&mut self, other: &Self) {
         for (to, from) in self.columns.iter_mut().zip(&other.columns) {
             to.extend_from_slice(from);
         }
@@ -119,13 +119,9 @@ impl Batch {
                 column.append_values_to(place);
                 continue;
             }
-            if column.kind() != expected.kind {
-                let column_name = expected.name.clone();
-                return Err(Wrong::Type {
-                    column: column_name,
-                    expected: expected.kind,
-                    found: column.kind(),
-                });
+            let found = column.kind();
+            if found != expected.kind {
+                return Err(Wrong::Type { column: expected.name.clone(), expected: expected.kind, found });
             }
             column.append_to(place);
         }
@@ -276,8 +272,8 @@ impl<'a> Passing<'a> {
 /// column, and reading them again would cost a message for each row.
 #[derive(Debug, Default)]
 pub struct KeptRows {
-    table: usize,
-    batch: Batch,
+    pub(crate) table: usize,
+    pub(crate) batch: Batch,
 }
 
 impl KeptRows {
@@ -304,16 +300,6 @@ impl KeptRows {
     pub fn capacity(&self) -> usize {
         self.batch.columns.iter().map(Vec::capacity).sum()
     }
-
-    /// Returns the table's index.
-    pub(crate) const fn table(&self) -> usize {
-        self.table
-    }
-
-    /// Appends the rows to a batch of their table.
-    pub(crate) fn append_to(&self, batch: &mut Batch) {
-        batch.append(&self.batch);
-    }
 }
 
 /// A row of an update.
@@ -329,13 +315,9 @@ impl PassingRow<'_> {
     /// Returns the cell of a column, as [`Encoder::cells`] encodes it; empty if there is no such column.
     #[must_use]
     pub fn cell(&self, column: usize) -> &[u8] {
-        let (begin, end) = (self.begins.get(column), self.ends.get(column));
-        let cell = self
-            .columns
-            .get(column)
-            .zip(begin.zip(end))
-            .and_then(|(bytes, (begin, end))| bytes.get(*begin..*end));
-        cell.unwrap_or_default()
+        let place = self.begins.get(column).zip(self.ends.get(column));
+        let cell = self.columns.get(column).zip(place);
+        cell.and_then(|(bytes, (begin, end))| bytes.get(*begin..*end)).unwrap_or_default()
     }
 
     /// Returns the row's symbol.

@@ -129,27 +129,20 @@ impl<'a> Words<'a> {
                 }
             }
             // Parentheses around one query are not a list.
-            return if parts.len() == 1 { parts.pop() } else { Some(Query::All(parts)) };
+            return one_or_all(parts);
         }
         // The namespace `.u` is a dictionary; its name as a symbol can be used in its place.
         let is_name = self.skip(b'`');
         let name = self.name();
         match name.strip_prefix(b".u")? {
             b"" => {
-                let mut which =
-                    self.symbols()?.into_iter().map(|name| Variable::named(name).map(Query::Read));
-                let all: Option<Vec<_>> = which.by_ref().collect();
-                let mut all = all?;
-                if all.len() == 1 { all.pop() } else { Some(Query::All(all)) }
+                let names = self.symbols()?.into_iter();
+                one_or_all(names.map(|name| Variable::named(name).map(Query::Read)).collect::<Option<_>>()?)
             }
             _ if is_name => None,
             b".sub" => {
-                if !self.skip(b'[') {
-                    return None;
-                }
-                let table = self.symbols()?;
-                let [table] = table[..] else { return None };
-                let symbols = if self.skip(b';') { self.symbols()? } else { return None };
+                let [table] = self.skip(b'[').then(|| self.symbols())??[..] else { return None };
+                let symbols = self.skip(b';').then(|| self.symbols())??;
                 let symbols = if symbols == [b""] { None } else { Some(symbols) };
                 self.skip(b']').then_some(Query::Subscribe { table, symbols })
             }
@@ -157,6 +150,10 @@ impl<'a> Words<'a> {
             rest => Variable::named(rest.strip_prefix(b".")?).map(Query::Read),
         }
     }
+}
+
+fn one_or_all(mut queries: Vec<Query<'_>>) -> Option<Query<'_>> {
+    if queries.len() == 1 { queries.pop() } else { Some(Query::All(queries)) }
 }
 
 #[cfg(test)]

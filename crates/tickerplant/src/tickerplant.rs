@@ -154,10 +154,8 @@ struct Log {
 pub struct Tickerplant {
     tables: Vec<Table>,
     by_name: HashMap<Box<[u8]>, usize, RandomState>,
-    is_timed: bool,
-    passes_on: bool,
-    most_symbols: usize,
-    most_batch_bytes: usize,
+    /// Without the tables.
+    settings: Settings,
     sessions: Vec<Option<Session>>,
     date: i32,
     log: Option<Log>,
@@ -175,8 +173,8 @@ pub struct Tickerplant {
 impl Tickerplant {
     /// Creates a tickerplant on this day, without sessions and without a log.
     #[must_use]
-    pub fn new(settings: Settings, date: i32) -> Self {
-        let Settings { tables, is_timed, passes_on, most_symbols, most_batch_bytes } = settings;
+    pub fn new(mut settings: Settings, date: i32) -> Self {
+        let tables = std::mem::take(&mut settings.tables);
         let by_name =
             tables.iter().zip(0..).map(|(schema, at)| (schema.name().as_bytes().into(), at)).collect();
         let table = |schema: Schema| {
@@ -187,10 +185,7 @@ impl Tickerplant {
         Self {
             tables: tables.into_iter().map(table).collect(),
             by_name,
-            is_timed,
-            passes_on,
-            most_symbols,
-            most_batch_bytes,
+            settings,
             sessions: Vec::new(),
             date,
             log: None,
@@ -303,6 +298,11 @@ impl Tickerplant {
             self.log_table(table, false);
             self.publish(table, out);
         }
+        self.has_published();
+    }
+
+    /// Records that all logged messages are published.
+    fn has_published(&mut self) {
         if let Some(log) = &mut self.log {
             log.published = log.writer.messages();
         }
@@ -310,11 +310,11 @@ impl Tickerplant {
 
     /// Processes a message from an open session and answers it.
     pub fn receive(&mut self, from: SessionId, message: &Message<'_>, now: Local, out: &mut impl Outlets) {
-        let answered = match message.kind {
-            // A tickerplant sends no requests, so it expects no response.
-            MessageKind::Response => return,
-            _ => self.obey(from, message, now, out),
-        };
+        // A tickerplant sends no requests, so it expects no response.
+        if message.kind == MessageKind::Response {
+            return;
+        }
+        let answered = self.obey(from, message, now, out);
         match &answered {
             Ok(_) => self.counters.answered += 1,
             Err(_) => self.counters.refused += 1,
@@ -382,10 +382,8 @@ impl Tickerplant {
 
     /// Returns the index of a table for which this session has the right `may`.
     fn table(&self, from: SessionId, name: &[u8], may: impl Fn(&Rights) -> &[bool]) -> Result<usize, Wrong> {
-        let Some(at) = self.by_name.get(name).copied() else {
-            return Err(Wrong::no_table(name));
-        };
-        let is_allowed = self.rights(from).and_then(|rights| may(rights).get(at)).copied().unwrap_or(false);
+        let Some(at) = self.by_name.get(name).copied() else { return Err(Wrong::no_table(name)) };
+        let is_allowed = self.rights(from).is_some_and(|rights| may(rights).get(at) == Some(&true));
         if is_allowed { Ok(at) } else { Err(Wrong::NoRight("this table is for others")) }
     }
 
@@ -398,18 +396,13 @@ impl Tickerplant {
     ) -> Result<(), Wrong> {
         let at = self.table(from, update.table, |rights| &rights.publish)?;
         let Table { schema, batch, picked, .. } = &mut self.tables[at];
-        if self.passes_on {
+        if self.settings.passes_on {
             picked.clear();
             picked.take(schema, &update.rows, now)?;
             return out.pass_on(&mut Passing::new(at, schema, picked)).map_err(Wrong::NotTaken);
         }
         batch.take(schema, &update.rows, now)?;
-        self.log_table(at, update.rows.is_row());
-        self.counters.updates += 1;
-        self.counters.rows += update.rows.len() as u64;
-        if !self.is_timed {
-            self.publish(at, out);
-        }
+        self.publish_update(at, update.rows.is_row(), update.rows.len(), out);
         self.settle(out);
         Ok(())
     }
@@ -426,8 +419,8 @@ impl Tickerplant {
 
     /// Adds rows that were [kept](Passing::keep), as [`add_row`](Self::add_row) adds one.
     pub fn add_kept(&mut self, rows: &KeptRows) {
-        if let Some(table) = self.tables.get_mut(rows.table()) {
-            rows.append_to(&mut table.batch);
+        if let Some(table) = self.tables.get_mut(rows.table) {
+            table.batch.append(&rows.batch);
         }
     }
 
@@ -444,15 +437,20 @@ impl Tickerplant {
         for table in 0..self.tables.len() {
             let rows = self.tables[table].batch.unlogged();
             if rows > 0 {
-                self.log_table(table, false);
-                self.counters.updates += 1;
-                self.counters.rows += rows as u64;
-                if !self.is_timed {
-                    self.publish(table, out);
-                }
+                self.publish_update(table, false, rows, out);
             }
         }
         self.settle(out);
+    }
+
+    /// Logs an update of `rows` rows, and publishes it unless publication is timed.
+    fn publish_update(&mut self, table: usize, is_row: bool, rows: usize, out: &mut impl Outlets) {
+        self.log_table(table, is_row);
+        self.counters.updates += 1;
+        self.counters.rows += rows as u64;
+        if !self.settings.is_timed {
+            self.publish(table, out);
+        }
     }
 
     /// Encodes a table's unlogged rows for the log, if there is one.
@@ -468,11 +466,9 @@ impl Tickerplant {
 
     /// Updates the count of published messages; with a timer, publishes all rows if a table exceeds its limit.
     fn settle(&mut self, out: &mut impl Outlets) {
-        if !self.is_timed {
-            if let Some(log) = &mut self.log {
-                log.published = log.writer.messages();
-            }
-        } else if self.tables.iter().any(|table| table.batch.bytes() > self.most_batch_bytes) {
+        if !self.settings.is_timed {
+            self.has_published();
+        } else if self.tables.iter().any(|table| table.batch.bytes() > self.settings.most_batch_bytes) {
             // All tables, because the count of published messages covers all tables.
             self.publish_all(out);
         }
@@ -489,10 +485,7 @@ impl Tickerplant {
         packed.is_tried = false;
         for subscription in subscriptions.iter() {
             let session = subscription.session;
-            let packs = sessions
-                .get(session.0 as usize)
-                .and_then(Option::as_ref)
-                .is_some_and(|session| session.packs);
+            let packs = packs(sessions, session);
             if let Some(wanted) = &subscription.symbols {
                 chosen.clear();
                 chosen.extend(batch.symbols().map(|symbol| wanted.contains(symbol)));
@@ -523,10 +516,8 @@ impl Tickerplant {
 
     /// Sends `self.message`.
     fn send_message(&mut self, to: SessionId, out: &mut impl Outlets) {
-        let packs =
-            self.sessions.get(to.0 as usize).and_then(Option::as_ref).is_some_and(|session| session.packs);
         self.packed.is_tried = false;
-        send(to, &self.message, packs, &mut self.packed, out);
+        send(to, &self.message, packs(&self.sessions, to), &mut self.packed, out);
     }
 
     /// Executes a query. Encodes an answer only for a synchronous query: an answer may have 4 MiB.
@@ -548,8 +539,7 @@ impl Tickerplant {
             return Ok(vec![self.table(from, table, |rights| &rights.subscribe)?]);
         }
         let rights = self.rights(from);
-        let may =
-            |at: &usize| rights.is_some_and(|rights| rights.subscribe.get(*at).copied().unwrap_or(false));
+        let may = |at: &usize| rights.is_some_and(|rights| rights.subscribe.get(*at) == Some(&true));
         let meant: Vec<_> = (0..self.tables.len()).filter(may).collect();
         if meant.is_empty() { Err(Wrong::NoRight("all tables are for others")) } else { Ok(meant) }
     }
@@ -563,8 +553,8 @@ impl Tickerplant {
             Query::Read(_) => self.meant(from, b"").map(|_| ()),
             Query::EndDay if self.rights(from).is_some_and(|rights| rights.end_day) => Ok(()),
             Query::EndDay => Err(Wrong::NoRight("ending the day is for others")),
-            Query::Subscribe { symbols: Some(symbols), .. } if symbols.len() > self.most_symbols => {
-                Err(Wrong::Symbols { most: self.most_symbols, found: symbols.len() })
+            Query::Subscribe { symbols: Some(symbols), .. } if symbols.len() > self.settings.most_symbols => {
+                Err(Wrong::Symbols { most: self.settings.most_symbols, found: symbols.len() })
             }
             Query::Subscribe { table, .. } => self.meant(from, table).map(|_| ()),
         }
@@ -577,10 +567,9 @@ impl Tickerplant {
             Query::Read(_) => {}
             Query::EndDay => self.day_is_to_end = true,
             Query::Subscribe { table, symbols } => {
+                let boxed = |symbols: &Vec<&[u8]>| symbols.iter().map(|symbol| Box::from(*symbol)).collect();
                 for at in self.meant(from, table).unwrap_or_default() {
-                    let symbols = symbols.as_ref();
-                    let symbols =
-                        symbols.map(|symbols| symbols.iter().map(|symbol| Box::from(*symbol)).collect());
+                    let symbols = symbols.as_ref().map(boxed);
                     // As in `tick.q`, a new subscription replaces an old one.
                     self.tables[at].unsubscribe(from);
                     self.tables[at].subscriptions.push(Subscription { session: from, symbols });
@@ -671,6 +660,11 @@ struct Packed {
     /// The length; `None` if the message is sent uncompressed.
     len: Option<usize>,
     bytes: Vec<u8>,
+}
+
+/// Returns `true` if long messages to a session are compressed.
+fn packs(sessions: &[Option<Session>], session: SessionId) -> bool {
+    sessions.get(session.0 as usize).and_then(Option::as_ref).is_some_and(|session| session.packs)
 }
 
 /// Sends a message, compressed if the session uses compression and the message shrinks enough.
