@@ -18,12 +18,11 @@
 use std::io;
 
 use crate::folder::{File, Folder, read_full, write_full};
-use crate::format::u64_at;
+use crate::format::{SEALED_BYTES as SLOT_BYTES, sealed, u64_at};
 
 /// The file's name.
 const NAME: &str = "bounds";
 const MAGIC: &[u8; 8] = b"TAPEBND1";
-const SLOT_BYTES: usize = 64;
 /// The distance between the slots: the smallest sector of a disk.
 const SLOT_STEP: usize = 512;
 
@@ -40,16 +39,8 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     fn bytes(&self, generation: u64) -> [u8; SLOT_BYTES] {
-        let mut out = [0; SLOT_BYTES];
-        out[..8].copy_from_slice(MAGIC);
         let closed = [u64::from(self.closed.is_some()), self.closed.unwrap_or_default()];
-        let numbers = [generation, self.oldest, self.newest, closed[0], closed[1]];
-        for (number, out) in numbers.iter().zip(out[8..].chunks_exact_mut(8)) {
-            out.copy_from_slice(&number.to_le_bytes());
-        }
-        let crc = crc32c::crc32c(&out[..60]);
-        out[60..].copy_from_slice(&crc.to_le_bytes());
-        out
+        sealed(MAGIC, &[generation, self.oldest, self.newest, closed[0], closed[1]])
     }
 
     /// Parses a slot and its generation; `None` if the slot is torn or was never written.
@@ -109,18 +100,16 @@ impl<F: File> Writing<F> {
         let generation = self.generation.wrapping_add(1);
         let at = (generation % 2) * SLOT_STEP as u64;
         let written = write_full(file, &self.bounds.bytes(generation), at);
-        if written.and_then(|()| if is_synced { file.sync() } else { Ok(()) }).is_err() {
-            return false;
+        let is_done = written.and_then(|()| if is_synced { file.sync() } else { Ok(()) }).is_ok();
+        if is_done {
+            self.generation = generation;
         }
-        self.generation = generation;
-        true
+        is_done
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
     use super::*;
     use crate::Directory;
 

@@ -293,8 +293,6 @@ pub(crate) fn write_full(file: &impl File, bytes: &[u8], offset: u64) -> io::Res
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
     use super::*;
 
     #[test]

@@ -19,8 +19,10 @@ use crate::checksum;
 /// The longest body of a record, in bytes: a tick of the plant has 17 MiB at most.
 pub const MOST_BODY: usize = 32 << 20;
 
+/// Bytes of what [`sealed`] returns.
+pub(crate) const SEALED_BYTES: usize = 64;
 /// Bytes of a segment's header.
-pub(crate) const SEGMENT_BYTES: usize = 64;
+pub(crate) const SEGMENT_BYTES: usize = SEALED_BYTES;
 /// Bytes before a record's body.
 pub(crate) const RECORD_BYTES: usize = 24;
 
@@ -43,14 +45,7 @@ pub(crate) struct SegmentHeader {
 
 impl SegmentHeader {
     pub(crate) fn bytes(&self) -> [u8; SEGMENT_BYTES] {
-        let mut out = [0; SEGMENT_BYTES];
-        out[..8].copy_from_slice(MAGIC);
-        out[8..16].copy_from_slice(&self.first.to_le_bytes());
-        out[16..24].copy_from_slice(&self.after.to_le_bytes());
-        out[24..32].copy_from_slice(&self.latest.0.to_le_bytes());
-        let crc = crc32c::crc32c(&out[..60]);
-        out[60..].copy_from_slice(&crc.to_le_bytes());
-        out
+        sealed(MAGIC, &[self.first, self.after, self.latest.0])
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Fault> {
@@ -70,6 +65,18 @@ impl SegmentHeader {
         }
         Ok(Self { first, after, latest: Nanos(u64_at(bytes, 24)) })
     }
+}
+
+/// Returns a name and at most six numbers, then zeros, and the CRC-32C of all of it at the end.
+pub(crate) fn sealed(name: &[u8; 8], numbers: &[u64]) -> [u8; SEALED_BYTES] {
+    let mut out = [0; SEALED_BYTES];
+    out[..8].copy_from_slice(name);
+    for (number, out) in numbers.iter().zip(out[8..].chunks_exact_mut(8)) {
+        out.copy_from_slice(&number.to_le_bytes());
+    }
+    let crc = crc32c::crc32c(&out[..60]);
+    out[60..].copy_from_slice(&crc.to_le_bytes());
+    out
 }
 
 /// The parsed header of a record, not checked yet.
@@ -176,8 +183,6 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
     use super::*;
 
     /// Journals outlive the program that wrote them: any change here is a new format.

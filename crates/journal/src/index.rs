@@ -69,12 +69,10 @@ pub(crate) fn read(folder: &impl Folder, first: u64) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
     for bytes in bytes[..count].chunks_exact(MARK_BYTES) {
         let mark = Mark { seq: u64_at(bytes, 0), latest: Nanos(u64_at(bytes, 8)), offset: u64_at(bytes, 16) };
-        if u64_at(bytes, 24) != u64::from(crc32c::crc32c(&bytes[..24])) {
-            break;
-        }
-        if marks.last().is_some_and(|last| {
-            last.seq >= mark.seq || last.offset >= mark.offset || last.latest > mark.latest
-        }) {
+        let is_behind =
+            |last: &Mark| last.seq < mark.seq && last.offset < mark.offset && last.latest <= mark.latest;
+        let is_whole = u64_at(bytes, 24) == u64::from(crc32c::crc32c(&bytes[..24]));
+        if !is_whole || !marks.last().is_none_or(is_behind) {
             break;
         }
         marks.push(mark);

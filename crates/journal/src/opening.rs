@@ -48,9 +48,7 @@ pub(crate) fn open<F: Folder>(folder: F) -> Result<Found<F>, Error> {
         let opened = Opened { last, lost, ..Opened::default() };
         return Ok(Found { folder, segments, kept: 0, bounds, opened });
     };
-    if let Some(fault) = last.fault {
-        return Err(Error::Corrupt { segment: last.name(), offset: 0, seq: last.header.first, fault });
-    }
+    last.check()?;
     let mut reader = Reader::open(folder)?;
     reader.seek(From::Seq(last.header.first))?;
     let mut opened = Opened { last: last.header.after, latest: last.header.latest, ..Opened::default() };

@@ -351,7 +351,7 @@ impl<F: Folder> Reader<F> {
             if self.file.is_none() && !self.has_more_segments()? {
                 return Ok(Found::End);
             }
-            self.check_segment()?;
+            self.segments.get(self.at).map_or(Ok(()), Segment::check)?;
             let next = self.segments.get(self.at + 1).copied();
             if self.moves_on(next)? {
                 continue;
@@ -359,12 +359,8 @@ impl<F: Folder> Reader<F> {
             let next = next.filter(|next| next.fault.is_none()).map(|next| next.header);
             let header = match self.look()? {
                 There::Record(header) => header,
-                There::Not(fault) => {
-                    if self.is_end(fault, next.is_some())? {
-                        return Ok(Found::End);
-                    }
-                    continue;
-                }
+                There::Not(fault) if self.is_end(fault, next.is_some())? => return Ok(Found::End),
+                There::Not(_) => continue,
             };
             if header.seq != self.expected() {
                 return Err(self.corrupt(Fault::Sequence(header.seq)));
@@ -388,19 +384,6 @@ impl<F: Folder> Reader<F> {
                 self.plain_until = next.map_or(u64::MAX, |next| next.after);
                 return Ok(Found::Record(header));
             }
-        }
-    }
-
-    /// Returns an error if the header of the current segment is damaged.
-    fn check_segment(&self) -> Result<(), Error> {
-        match self.segments.get(self.at) {
-            Some(segment @ Segment { fault: Some(fault), .. }) => Err(Error::Corrupt {
-                segment: segment.name(),
-                offset: 0,
-                seq: segment.header.first,
-                fault: *fault,
-            }),
-            _ => Ok(()),
         }
     }
 
@@ -458,20 +441,18 @@ impl<F: Folder> Reader<F> {
     fn has_more_segments(&mut self) -> Result<bool, Error> {
         let current = self.segments.get(self.at).map(|segment| segment.header.first);
         let segments = list_behind(&self.folder, current)?.segments;
-        let Some(current) = current else {
-            self.segments = segments;
-            let is_one = !self.segments.is_empty();
-            if is_one {
-                self.enter(0)?;
-            }
-            return Ok(is_one);
-        };
+        if current.is_none() {
+            self.segments.clear();
+        }
         if segments.is_empty() {
             return Ok(false);
         }
         // The current segment may have been deleted; its file stays open.
-        self.segments.retain(|segment| segment.header.first <= current);
+        self.segments.retain(|segment| current.is_none_or(|current| segment.header.first <= current));
         self.segments.extend(segments);
+        if current.is_none() {
+            self.enter(0)?;
+        }
         Ok(true)
     }
 
@@ -542,11 +523,9 @@ impl<F: Folder> Reader<F> {
             Err(fault) => return Ok(There::Not(fault)),
         };
         let size = header.size();
+        let have = self.fill(size)?;
         if have < size {
-            let have = self.fill(size)?;
-            if have < size {
-                return Ok(cut(size, have));
-            }
+            return Ok(cut(size, have));
         }
         let record = &self.buffer[self.begin..self.begin + size];
         Ok(header.check(record).map_or_else(There::Not, |()| There::Record(header)))

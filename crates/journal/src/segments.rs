@@ -22,6 +22,12 @@ impl Segment {
     pub(crate) fn name(&self) -> String {
         segment_name(self.header.first)
     }
+
+    /// Returns an error if the header is damaged.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let Some(fault) = self.fault else { return Ok(()) };
+        Err(Error::Corrupt { segment: self.name(), offset: 0, seq: self.header.first, fault })
+    }
 }
 
 /// All segments of a folder.

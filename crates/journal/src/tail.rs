@@ -65,12 +65,8 @@ pub(crate) fn behind(file: &impl File, name: &str, from: u64, last: u64) -> Resu
             found.end = at + last_byte as u64 + 1;
             for place in (0..=last_byte).step_by(8) {
                 let offset = at + place as u64;
-                let Some(header) =
-                    block.get(place..).and_then(<[u8]>::first_chunk).filter(|_| offset >= next)
-                else {
-                    continue;
-                };
-                let Ok(Some(header)) = RecordHeader::parse(header) else { continue };
+                let there = block.get(place..).and_then(<[u8]>::first_chunk).filter(|_| offset >= next);
+                let Some(Ok(Some(header))) = there.map(RecordHeader::parse) else { continue };
                 let size = header.size() as u64;
                 if header.seq <= last || header.seq > most || size > length - offset {
                     continue;

@@ -13,6 +13,7 @@ use crate::format::{
 };
 use crate::index::{EVERY_BYTES, Index, Mark};
 use crate::opening::{self, Found, Opened};
+use crate::segments::Segment;
 use crate::{Durability, Error, OnFailure, Progress, Retention, Settings, State};
 
 /// Bytes per write under load: few enough to stay in a core's own cache until the kernel copies them. Writes end at
@@ -119,14 +120,11 @@ impl<F: Folder> Writer<F> {
         settings.check()?;
         let Found { folder, segments, kept, bounds, opened } = opening::open(folder)?;
         let latest = segments.iter().skip(1).map(|segment| segment.header.latest).chain([opened.latest]);
-        let older: VecDeque<_> = segments
-            .iter()
-            .zip(latest)
-            .map(|(segment, latest)| {
-                let (first, bytes) = (segment.header.first, segment.bytes);
-                Older { first, bytes, latest, is_synced: true }
-            })
-            .collect();
+        let older = |(segment, latest): (&Segment, Nanos)| {
+            let (first, bytes) = (segment.header.first, segment.bytes);
+            Older { first, bytes, latest, is_synced: true }
+        };
+        let older: VecDeque<_> = segments.iter().zip(latest).map(older).collect();
         let writer = Self {
             folder,
             settings,
@@ -216,9 +214,8 @@ impl<F: Folder> Writer<F> {
             let name = segment_name(current.first);
             return self.fail(Error::io("write", &name)(error));
         }
-        if self.settings.durability == Durability::Synced
-            && let Err(error) = current.file.sync()
-        {
+        let is_synced = self.settings.durability == Durability::Synced;
+        if is_synced && let Err(error) = current.file.sync() {
             let name = segment_name(current.first);
             return self.fail(Error::io("sync", &name)(error));
         }
@@ -240,7 +237,7 @@ impl<F: Folder> Writer<F> {
             current.index = None;
         }
         self.progress.set_written(self.kept);
-        if self.settings.durability == Durability::Synced {
+        if is_synced {
             self.progress.set_synced(self.kept);
         }
         Outcome::Kept
@@ -264,13 +261,11 @@ impl<F: Folder> Writer<F> {
         // Earlier segments, which were not synced while the journal was written.
         for older in self.older.iter().filter(|older| !older.is_synced) {
             let name = segment_name(older.first);
-            let synced = self.folder.open(&name, true).and_then(|file| file.sync());
-            match synced {
-                // The file was removed by someone else.
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return self.fail(Error::io("sync", &name)(error));
-                }
-                _ => {}
+            // The file may have been removed by someone else.
+            if let Err(error) = self.folder.open(&name, true).and_then(|file| file.sync())
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return self.fail(Error::io("sync", &name)(error));
             }
         }
         self.progress.set_synced(self.kept);
@@ -354,10 +349,7 @@ impl<F: Folder> Writer<F> {
 
     /// Refuses a record that cannot be in the journal. Earlier records are still written.
     fn refuse(&mut self, error: Error) -> Outcome {
-        let seq = match error {
-            Error::TooLong { seq, .. } => seq,
-            _ => self.last,
-        };
+        let seq = if let Error::TooLong { seq, .. } = error { seq } else { self.last };
         if self.flush().is_kept() {
             let _ = self.fail(error);
             // The disk works: the next record may succeed.
@@ -375,12 +367,10 @@ impl<F: Folder> Writer<F> {
         let name = segment_name(first);
         let file = self.folder.create(&name).map_err(Error::io("make", &name))?;
         let header = SegmentHeader { first, after: self.kept, latest: self.latest };
-        let begun = write_full(&file, &header.bytes(), 0)
-            .and_then(|()| file.allocate(bytes))
-            .and_then(|()| if self.settings.durability == Durability::Synced { file.sync() } else { Ok(()) })
-            .and_then(|()| {
-                if self.settings.durability == Durability::Synced { self.folder.sync() } else { Ok(()) }
-            });
+        let is_synced = self.settings.durability == Durability::Synced;
+        let sync = || if is_synced { file.sync().and_then(|()| self.folder.sync()) } else { Ok(()) };
+        let begun =
+            write_full(&file, &header.bytes(), 0).and_then(|()| file.allocate(bytes)).and_then(|()| sync());
         if let Err(error) = begun {
             // A segment without a record does no harm if it stays.
             let _ = self.folder.remove(&name);
@@ -419,10 +409,10 @@ impl<F: Folder> Writer<F> {
             let first = oldest.first;
             self.bounds.bounds.oldest = self.older[1].first;
             self.bounds.write(&self.folder, self.settings.durability == Durability::Synced);
-            match self.folder.remove(&segment_name(first)) {
-                // The file was already removed by someone else.
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return,
-                _ => {}
+            // The file may have been removed by someone else.
+            let removed = self.folder.remove(&segment_name(first));
+            if removed.is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+                return;
             }
             let _ = self.folder.remove(&index_name(first));
             self.older_bytes -= self.older.pop_front().map_or(0, |oldest| oldest.bytes);
