@@ -30,8 +30,13 @@ pub mod provider;
 pub mod watchlist;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use crate::Refused;
+use tapeline_nanos::Nanos;
+
+use crate::domain::LoginRequest;
+use crate::rwf::{DataState, StateCode, StreamState};
+use crate::{Refused, State};
 
 pub use loading::DownloadFailed;
 
@@ -117,6 +122,39 @@ pub trait Outbox {
         }
     }
 }
+
+/// What a role is given for one call: the output of its connection, and its application.
+struct Call<'c, A: ?Sized> {
+    out: &'c mut dyn Outbox,
+    application: &'c mut A,
+}
+
+/// Returns the writer of a payload that exists already.
+fn copy_of(payload: &[u8]) -> impl Fn(&mut [u8]) -> Result<usize, Refused> {
+    move |room| {
+        room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);
+        Ok(payload.len())
+    }
+}
+
+/// Returns the bytes of a login request.
+fn encoded(login: &LoginRequest<'_>) -> Result<Box<[u8]>, Refused> {
+    let mut bytes = vec![0; 0xFFFF];
+    let len = login.encode(&mut bytes)?;
+    bytes.truncate(len);
+    Ok(bytes.into())
+}
+
+/// Returns the time `wait` after `now`.
+fn later(now: Nanos, wait: Duration) -> Nanos {
+    Nanos(now.0.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
+}
+
+/// State of an item that will recover.
+const SUSPECT: State<'static> =
+    State { stream: StreamState::OPEN, data: DataState::SUSPECT, code: StateCode::NONE, text: b"" };
+/// State of an item that is closed.
+const CLOSED: State<'static> = State { stream: StreamState::CLOSED, ..SUSPECT };
 
 /// Outbox of a role without a connection: it never has capacity.
 #[derive(Debug, Clone, Copy, Default)]

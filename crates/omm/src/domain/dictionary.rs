@@ -79,6 +79,12 @@ impl<'a> DictionaryRequest<'a> {
         }
     }
 
+    /// Returns the request with the name of `kind`, to be kept.
+    pub(crate) const fn kept(&self, kind: DictionaryKind) -> DictionaryRequest<'static> {
+        let Self { stream_id, flags, service_id, verbosity, .. } = *self;
+        DictionaryRequest { stream_id, flags, service_id, name: kind.name().as_bytes(), verbosity }
+    }
+
     /// Returns `true` if the stream is to stay open.
     #[must_use]
     pub fn is_streaming(&self) -> bool {

@@ -41,11 +41,12 @@ pub use super::peer::ConnectionCounters;
 use super::peer::{Login, Peer};
 use super::{Outbox, Over, Sent};
 use crate::domain::directory::ServiceEntry;
+use crate::domain::post::{self, Nak};
 use crate::domain::{
     DictionaryKind, DictionaryRequest, Directory, LoginFeatures, LoginRefresh, LoginRequest,
 };
 use crate::rwf::{
-    AckHeader, Domain, GenericHeader, Header, MessageView, PostHeader, RefreshHeader, RequestHeader,
+    AckHeader, Domain, GenericHeader, Header, MessageView, NakCode, PostHeader, RefreshHeader, RequestHeader,
     StateCode, StatusHeader, StreamState, UpdateHeader,
 };
 use crate::{Dictionary, Malformed, Refused, State};
@@ -152,6 +153,14 @@ impl<F: FnMut(&mut Acceptor, &mut dyn Outbox, AcceptorEvent<'_>)> AcceptorApplic
     }
 }
 
+pub(super) type Call<'c> = super::Call<'c, dyn AcceptorApplication + 'c>;
+
+impl Call<'_> {
+    pub(super) fn event(&mut self, acceptor: &mut Acceptor, event: AcceptorEvent<'_>) {
+        self.application.event(acceptor, self.out, event);
+    }
+}
+
 /// One connection of an NI provider. See the [module](self).
 #[derive(Debug)]
 pub struct Acceptor {
@@ -188,7 +197,7 @@ impl Acceptor {
     /// Returns `true` if the provider is logged in.
     #[must_use]
     pub fn is_logged_in(&self) -> bool {
-        matches!(self.peer.login, Login::Open(_))
+        self.login_stream().is_some()
     }
 
     /// Returns the stream of the provider's login, for messages about none of its items; `None` until the provider is
@@ -230,13 +239,13 @@ impl Acceptor {
         out: &mut dyn Outbox,
         application: &mut dyn AcceptorApplication,
     ) -> Result<(), Over> {
+        let call = &mut Call { out, application };
         self.peer.verdict()?;
         self.peer.counters.messages += 1;
-        self.peer.settle(out);
-        let read = MessageView::parse(bytes).and_then(|message| Ok((message, message.header()?)));
-        match read {
-            Ok((message, header)) => self.dispatch(&message, header, out, application),
-            Err(fault) => self.malformed(fault, out, application),
+        self.peer.settle(call.out);
+        match MessageView::parse(bytes).and_then(|message| Ok((message, message.header()?))) {
+            Ok((message, header)) => self.dispatch(&message, header, call),
+            Err(fault) => self.malformed(fault, call),
         }
         self.peer.verdict()
     }
@@ -259,108 +268,71 @@ impl Acceptor {
         Ok(login_due)
     }
 
-    fn malformed(
-        &mut self,
-        fault: Malformed,
-        out: &mut dyn Outbox,
-        application: &mut dyn AcceptorApplication,
-    ) {
+    fn malformed(&mut self, fault: Malformed, call: &mut Call<'_>) {
         self.peer.counters.malformed += 1;
-        application.event(self, out, AcceptorEvent::Malformed(fault));
+        call.event(self, AcceptorEvent::Malformed(fault));
     }
 
-    fn dispatch(
-        &mut self,
-        message: &MessageView<'_>,
-        header: Header<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn AcceptorApplication,
-    ) {
+    fn dispatch(&mut self, message: &MessageView<'_>, header: Header<'_>, call: &mut Call<'_>) {
         match header {
-            Header::Request(request) => return self.request(&request, out, application),
+            Header::Request(request) => self.request(&request, call),
             Header::Close(close) => {
-                if !self.peer.closes_login(out, &close) {
+                if !self.peer.closes_login(call.out, &close) {
                     self.downloads.cancel(close.stream_id);
                     self.dictionaries.remove(&close.stream_id);
-                    self.peer.acknowledge(out, &close);
+                    self.peer.acknowledge(call.out, &close);
                 }
-                return;
             }
-            _ => {}
-        }
-        if !self.is_logged_in() {
-            self.peer.counters.ignored += 1;
-            return;
-        }
-        match header {
+            _ if !self.is_logged_in() => self.peer.counters.ignored += 1,
             Header::Refresh(_) | Header::Update(_) if message.domain() == Domain::SOURCE => {
-                self.source(message, &header, out, application);
+                self.source(message, &header, call);
             }
-            Header::Status(_) if message.domain() == Domain::SOURCE => {
-                // The provider reports the state of its services by updates.
-                self.peer.counters.ignored += 1;
-            }
+            // The provider reports the state of its services by updates.
+            Header::Status(_) if message.domain() == Domain::SOURCE => self.peer.counters.ignored += 1,
             Header::Refresh(_) | Header::Update(_) | Header::Status(_) => {
-                self.published(message, &header, out, application);
+                self.published(message, &header, call);
             }
-            Header::Ack(ack) => application.event(self, out, AcceptorEvent::Ack(ack)),
+            Header::Ack(ack) => call.event(self, AcceptorEvent::Ack(ack)),
             Header::Generic(header) => {
-                application.event(self, out, AcceptorEvent::Generic { header, message: *message });
+                call.event(self, AcceptorEvent::Generic { header, message: *message });
             }
-            Header::Post(post) => {
+            Header::Post(header) => {
                 self.peer.counters.refused += 1;
-                if crate::domain::post::wants_ack(&post) {
-                    let nak = crate::domain::post::Nak {
-                        code: crate::rwf::NakCode::DENIED_BY_SRC,
-                        text: b"Posts are not taken here",
-                    };
-                    self.peer.owe_ack(out, &crate::domain::post::ack(&post, Some(nak)));
+                if post::wants_ack(&header) {
+                    let nak = Nak { code: NakCode::DENIED_BY_SRC, text: b"Posts are not taken here" };
+                    self.peer.owe_ack(call.out, &post::ack(&header, Some(nak)));
                 }
             }
-            Header::Request(_) | Header::Close(_) => {}
         }
     }
 
-    fn request(
-        &mut self,
-        request: &RequestHeader<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn AcceptorApplication,
-    ) {
+    fn request(&mut self, request: &RequestHeader<'_>, call: &mut Call<'_>) {
         let at = (request.domain, request.stream_id);
         match request.domain {
-            Domain::LOGIN => match self.peer.login_request(out, request) {
+            Domain::LOGIN => match self.peer.login_request(call.out, request) {
                 Some(Ok((request, is_reissue))) => {
-                    application.event(self, out, AcceptorEvent::Login { request, is_reissue });
+                    call.event(self, AcceptorEvent::Login { request, is_reissue });
                 }
-                Some(Err(fault)) => self.malformed(fault, out, application),
+                Some(Err(fault)) => self.malformed(fault, call),
                 None => {}
             },
             Domain::DICTIONARY if self.is_logged_in() && request.stream_id > 0 => {
                 let request = DictionaryRequest::read(request);
-                let kind = DictionaryKind::named(request.name);
                 let is_known = self.dictionaries.contains_key(&request.stream_id);
-                match kind {
+                match DictionaryKind::named(request.name) {
                     Some(kind) if is_known || self.dictionaries.len() < MOST_DICTIONARIES => {
-                        let kept = DictionaryRequest {
-                            stream_id: request.stream_id,
-                            flags: request.flags,
-                            service_id: request.service_id,
-                            name: kind.name().as_bytes(),
-                            verbosity: request.verbosity,
-                        };
-                        self.dictionaries.insert(request.stream_id, kept);
-                        application.event(self, out, AcceptorEvent::Dictionary(request));
+                        self.dictionaries.insert(request.stream_id, request.kept(kind));
+                        call.event(self, AcceptorEvent::Dictionary(request));
                     }
                     _ => {
                         let text = "There is no such dictionary";
-                        self.peer.refuse(out, at, StreamState::CLOSED, StateCode::NOT_FOUND, text);
+                        self.peer.refuse(call.out, at, StreamState::CLOSED, StateCode::NOT_FOUND, text);
                     }
                 }
             }
             _ => {
                 let text = "Nothing can be asked for here but dictionaries, after a login";
-                self.peer.refuse(out, at, StreamState::CLOSED, StateCode::USAGE_ERROR, text);
+                self.peer.refuse(call.out, at, StreamState::CLOSED, StateCode::USAGE_ERROR, text);
             }
         }
     }

@@ -49,6 +49,7 @@ use crate::domain::{Directory, LOGIN_STREAM, LoginRequest};
 use crate::rwf::{Header, MessageClass, MessageView};
 use crate::{Dictionary, Refused};
 use connection::{Connection, LinkProgress};
+use event::Call;
 pub use event::{ConsumerApplication, ConsumerEvent, Wait};
 use losses::Timer;
 use posts::Posts;
@@ -216,6 +217,7 @@ impl Consumer {
         out: &mut dyn Outbox,
         application: &mut dyn ConsumerApplication,
     ) {
+        let call = &mut Call { out, application };
         self.now = now;
         self.counters.messages += 1;
         if self.connection.link < LinkProgress::Login || self.connection.link == LinkProgress::Ended {
@@ -223,10 +225,10 @@ impl Consumer {
             return;
         }
         match MessageView::parse(bytes) {
-            Ok(message) => self.take(&message, bytes, out, application),
-            Err(fault) => self.tell_malformed(fault, out, application),
+            Ok(message) => self.take(&message, bytes, call),
+            Err(fault) => self.tell_malformed(fault, call),
         }
-        self.send_all(out, application);
+        self.send_all(call);
     }
 
     /// Does the work that is due at `now`, and sends queued output. Returns the time of the next call, unless something
@@ -237,30 +239,25 @@ impl Consumer {
         out: &mut dyn Outbox,
         application: &mut dyn ConsumerApplication,
     ) -> Option<Nanos> {
+        let call = &mut Call { out, application };
         self.now = now;
-        self.connection_due(out, application);
-        self.items_due(out, application);
-        self.posts_due(out, application);
-        self.send_all(out, application);
+        self.connection_due(call);
+        self.items_due(call);
+        self.posts_due(call);
+        self.send_all(call);
         [self.connection.due(), self.timers.due(), self.posts.due()].into_iter().flatten().min()
     }
 
-    fn take(
-        &mut self,
-        message: &MessageView<'_>,
-        bytes: &[u8],
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    fn take(&mut self, message: &MessageView<'_>, bytes: &[u8], call: &mut Call<'_>) {
         // The stream id determines the owner of an answer, whatever the key says.
         let id = message.stream_id();
         let header = match message.class() {
             // Updates, the only frequent class, are decoded no further than necessary.
-            MessageClass::UPDATE if id > DIRECTORY_STREAM => return self.update(message, out, app),
+            MessageClass::UPDATE if id > DIRECTORY_STREAM => return self.update(message, call),
             MessageClass::ACK => match message.header() {
-                Ok(Header::Ack(ack)) => return self.ack(&ack, out, app),
+                Ok(Header::Ack(ack)) => return self.ack(&ack, call),
                 Ok(_) => return,
-                Err(fault) => return self.tell_malformed(fault, out, app),
+                Err(fault) => return self.tell_malformed(fault, call),
             },
             MessageClass::REQUEST | MessageClass::CLOSE | MessageClass::POST => {
                 self.counters.misplaced += 1;
@@ -268,27 +265,22 @@ impl Consumer {
             }
             _ => match message.header() {
                 Ok(header) => header,
-                Err(fault) => return self.tell_malformed(fault, out, app),
+                Err(fault) => return self.tell_malformed(fault, call),
             },
         };
         match id {
-            LOGIN_STREAM => self.login_message(message, &header, bytes, out, app),
-            DIRECTORY_STREAM => self.directory_message(message, &header, out, app),
+            LOGIN_STREAM => self.login_message(message, &header, bytes, call),
+            DIRECTORY_STREAM => self.directory_message(message, &header, call),
             _ if self.settings.downloads_dictionary && DICTIONARY_STREAMS.contains(&id) => {
-                self.dictionary_message(message, &header, out, app);
+                self.dictionary_message(message, &header, call);
             }
-            _ => self.item_message(message, &header, out, app),
+            _ => self.item_message(message, &header, call),
         }
     }
 
-    fn tell_malformed(
-        &mut self,
-        fault: crate::Malformed,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    fn tell_malformed(&mut self, fault: crate::Malformed, call: &mut Call<'_>) {
         self.counters.malformed += 1;
-        app.event(self, out, ConsumerEvent::Malformed(fault));
+        call.event(self, ConsumerEvent::Malformed(fault));
     }
 
     /// Sends a message of the consumer itself, now or later. For a peer that does not read, messages beyond the queue's

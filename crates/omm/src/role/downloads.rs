@@ -46,10 +46,8 @@ impl Downloads {
         if self.0.len() == MOST_DOWNLOADS {
             return false;
         }
-        let DictionaryRequest { stream_id, flags, service_id, verbosity, .. } = *request;
-        let request =
-            DictionaryRequest { stream_id, flags, service_id, verbosity, name: kind.name().as_bytes() };
-        self.0.push_back(DictionaryTransfer { kind, request, dictionary: Arc::clone(dictionary), from: 0 });
+        let (request, dictionary) = (request.kept(kind), Arc::clone(dictionary));
+        self.0.push_back(DictionaryTransfer { kind, request, dictionary, from: 0 });
         true
     }
 

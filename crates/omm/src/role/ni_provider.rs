@@ -20,7 +20,7 @@ use tapeline_nanos::Nanos;
 use super::consumer::Backoff;
 use super::loading::{Loaded, Loading};
 use super::watchlist::{Slots, StreamIds};
-use super::{Outbox, Queue, Sent};
+use super::{CLOSED, Outbox, Queue, Sent, encoded, later};
 use crate::domain::directory::{ServiceEntry, filter};
 use crate::domain::login::ROLE_PROVIDER;
 use crate::domain::{Directory, LOGIN_STREAM, LoginRefresh, LoginRequest, directory};
@@ -28,6 +28,7 @@ use crate::rwf::{
     CloseHeader, DataState, DataType, Domain, Header, Key, MessageView, RefreshHeader, StreamState, flags,
 };
 use crate::{Dictionary, Refused, State};
+use event::Call;
 pub use event::{NiProviderApplication, NiProviderEvent};
 use items::Item;
 pub use items::{NotAdded, Publish};
@@ -204,15 +205,16 @@ impl NiProvider {
         out: &mut dyn Outbox,
         application: &mut dyn NiProviderApplication,
     ) {
+        let call = &mut Call { out, application };
         self.now = now;
         if self.link < Link::Login || self.link == Link::Ended {
             return;
         }
         match MessageView::parse(bytes).and_then(|message| Ok((message, message.header()?))) {
-            Ok((message, header)) => self.take(&message, &header, out, application),
-            Err(fault) => application.event(self, out, NiProviderEvent::Malformed(fault)),
+            Ok((message, header)) => self.take(&message, &header, call),
+            Err(fault) => call.event(self, NiProviderEvent::Malformed(fault)),
         }
-        self.send_all(out, application);
+        self.send_all(call);
     }
 
     /// Does the work that is due at `now`, and sends queued output. Returns the time of the next call, unless something
@@ -223,11 +225,12 @@ impl NiProvider {
         out: &mut dyn Outbox,
         application: &mut dyn NiProviderApplication,
     ) -> Option<Nanos> {
+        let call = &mut Call { out, application };
         self.now = now;
         let is_due = |time: &mut Option<Nanos>| time.take_if(|time| *time <= now).is_some();
         if is_due(&mut self.give_up) {
-            application.event(self, out, NiProviderEvent::TimedOut);
-            self.drop_connection(out, application);
+            call.event(self, NiProviderEvent::TimedOut);
+            self.drop_connection(call);
         }
         let begins = self.link == Link::Down && self.again.is_none();
         if is_due(&mut self.again) || begins {
@@ -236,13 +239,13 @@ impl NiProvider {
                     self.link = Link::Connecting;
                     let attempt = self.attempts;
                     self.attempts += 1;
-                    application.event(self, out, NiProviderEvent::Connect { attempt });
+                    call.event(self, NiProviderEvent::Connect { attempt });
                 }
                 Link::Login => self.owes_login = true,
                 _ => {}
             }
         }
-        self.send_all(out, application);
+        self.send_all(call);
         [self.again, self.give_up].into_iter().flatten().min()
     }
 
@@ -283,33 +286,25 @@ impl NiProvider {
     /// Logs out: the hub marks the items as suspect, and the provider ends. Close the connection when the output is
     /// sent ([`NiProviderEvent::Disconnect`]).
     pub fn log_out(&mut self, out: &mut dyn Outbox, application: &mut dyn NiProviderApplication) {
+        let call = &mut Call { out, application };
         if self.link >= Link::Login && self.link != Link::Ended {
             let close = CloseHeader::new(Domain::LOGIN, LOGIN_STREAM);
             let mut bytes = [0; 16];
             let len = close.encode(&mut bytes).unwrap_or(0);
-            self.owe(bytes.get(..len).unwrap_or_default(), out);
-            application.event(self, out, NiProviderEvent::Disconnect);
+            self.owe(bytes.get(..len).unwrap_or_default(), call.out);
+            call.event(self, NiProviderEvent::Disconnect);
         }
-        let state = State {
-            stream: StreamState::CLOSED,
-            data: DataState::SUSPECT,
-            text: b"Logged out.",
-            ..State::OPEN_OK
-        };
-        self.end(&state, out, application);
+        self.end(&State { text: b"Logged out.", ..CLOSED }, call);
     }
 
     fn after(&self, wait: Duration) -> Nanos {
-        Nanos(self.now.0.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
+        later(self.now, wait)
     }
 
     fn take_login(&mut self, login: &LoginRequest<'_>) -> Result<(), Refused> {
         let mut login = login.clone();
         login.attributes.role = Some(ROLE_PROVIDER);
-        let mut bytes = vec![0; 0xFFFF];
-        let len = login.encode(&mut bytes)?;
-        bytes.truncate(len);
-        self.login = bytes.into();
+        self.login = encoded(&login)?;
         Ok(())
     }
 
@@ -326,73 +321,58 @@ impl NiProvider {
         }
     }
 
-    fn lose(&mut self, app: &mut dyn NiProviderApplication) {
+    fn lose(&mut self, application: &mut dyn NiProviderApplication) {
         (self.link, self.give_up, self.owes_login, self.loading) = (Link::Down, None, false, None);
         self.again = Some(self.after(self.settings.reconnect.after(self.attempts)));
         self.owed = Queue::new(MOST_OWED);
         self.unpublish();
-        let nowhere = &mut Queue::new(0);
-        app.event(self, nowhere, NiProviderEvent::Lost);
+        let call = &mut Call { out: &mut Queue::new(0), application };
+        call.event(self, NiProviderEvent::Lost);
         if self.settings.reconnect_attempts.is_some_and(|most| self.attempts >= most) {
-            let text = b"No connection could be had.";
-            let state =
-                State { stream: StreamState::CLOSED, data: DataState::SUSPECT, text, ..State::OPEN_OK };
-            self.end(&state, nowhere, app);
+            self.end(&State { text: b"No connection could be had.", ..CLOSED }, call);
         }
     }
 
-    fn drop_connection(&mut self, out: &mut dyn Outbox, app: &mut dyn NiProviderApplication) {
-        app.event(self, out, NiProviderEvent::Disconnect);
-        self.lose(app);
+    fn drop_connection(&mut self, call: &mut Call<'_>) {
+        call.event(self, NiProviderEvent::Disconnect);
+        self.lose(call.application);
     }
 
-    fn end(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn NiProviderApplication) {
+    fn end(&mut self, state: &State<'_>, call: &mut Call<'_>) {
         (self.link, self.again, self.give_up, self.loading) = (Link::Ended, None, None, None);
         self.unpublish();
-        app.event(self, out, NiProviderEvent::Ended { state: *state });
+        call.event(self, NiProviderEvent::Ended { state: *state });
     }
 
-    fn take(
-        &mut self,
-        message: &MessageView<'_>,
-        header: &Header<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn NiProviderApplication,
-    ) {
+    fn take(&mut self, message: &MessageView<'_>, header: &Header<'_>, call: &mut Call<'_>) {
         let id = message.stream_id();
         match header {
             Header::Refresh(_) | Header::Status(_) if id == LOGIN_STREAM => {
-                self.login_message(message, header, out, app);
+                self.login_message(message, header, call);
             }
             Header::Refresh(_) | Header::Status(_) if DICTIONARY_STREAMS.contains(&id) => {
-                self.dictionary_message(message, header, out, app);
+                self.dictionary_message(message, header, call);
             }
             _ => {
                 let item = self.item_of(id);
-                app.event(self, out, NiProviderEvent::Message { item, message });
+                call.event(self, NiProviderEvent::Message { item, message });
             }
         }
     }
 
-    fn login_message(
-        &mut self,
-        message: &MessageView<'_>,
-        header: &Header<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn NiProviderApplication,
-    ) {
+    fn login_message(&mut self, message: &MessageView<'_>, header: &Header<'_>, call: &mut Call<'_>) {
         let Some(state) = header.state() else { return };
-        app.event(self, out, NiProviderEvent::Login { message, state });
+        call.event(self, NiProviderEvent::Login { message, state });
         match state.stream {
             StreamState::CLOSED | StreamState::REDIRECTED | StreamState::NON_STREAMING => {
-                app.event(self, out, NiProviderEvent::Disconnect);
-                return self.end(&state, out, app);
+                call.event(self, NiProviderEvent::Disconnect);
+                return self.end(&state, call);
             }
             StreamState::CLOSED_RECOVER if self.link == Link::Login => {
                 self.again = Some(self.after(self.settings.login_again));
                 return;
             }
-            StreamState::CLOSED_RECOVER => return self.drop_connection(out, app),
+            StreamState::CLOSED_RECOVER => return self.drop_connection(call),
             _ => {}
         }
         let Header::Refresh(refresh) = header else { return };
@@ -403,7 +383,7 @@ impl NiProvider {
         let has_dictionary = match LoginRefresh::read(refresh) {
             Ok(refresh) => refresh.features.support_provider_dictionary_download == Some(1),
             Err(fault) => {
-                app.event(self, out, NiProviderEvent::Malformed(fault));
+                call.event(self, NiProviderEvent::Malformed(fault));
                 false
             }
         };
@@ -413,13 +393,7 @@ impl NiProvider {
         }
     }
 
-    fn dictionary_message(
-        &mut self,
-        message: &MessageView<'_>,
-        header: &Header<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn NiProviderApplication,
-    ) {
+    fn dictionary_message(&mut self, message: &MessageView<'_>, header: &Header<'_>, call: &mut Call<'_>) {
         let Some(loading) = self.loading.as_mut() else { return };
         match loading.message(message, header) {
             Ok(Loaded::More) => {}
@@ -427,35 +401,35 @@ impl NiProvider {
                 if let Some(loading) = self.loading.take() {
                     let dictionary = Arc::new(loading.finish());
                     self.dictionary = Some(dictionary.clone());
-                    app.event(self, out, NiProviderEvent::Dictionary(&dictionary));
+                    call.event(self, NiProviderEvent::Dictionary(&dictionary));
                 }
             }
             // Publishing does not wait for the dictionary: the next connection requests it again.
             Ok(Loaded::Again) => self.loading = None,
             Err(failed) => {
                 self.loading = None;
-                app.event(self, out, NiProviderEvent::DictionaryFailed(&failed));
+                call.event(self, NiProviderEvent::DictionaryFailed(&failed));
             }
         }
     }
 
-    fn send_all(&mut self, out: &mut dyn Outbox, app: &mut dyn NiProviderApplication) {
-        self.send_login(out);
-        if !self.owed.is_empty() && !self.owed.send_on(out) {
+    fn send_all(&mut self, call: &mut Call<'_>) {
+        self.send_login(call.out);
+        if !self.owed.is_empty() && !self.owed.send_on(call.out) {
             return;
         }
-        if self.link == Link::Directory && self.send_directory(out) {
+        if self.link == Link::Directory && self.send_directory(call.out) {
             self.link = Link::Ready;
-            app.event(self, out, NiProviderEvent::Ready);
+            call.event(self, NiProviderEvent::Ready);
         }
         if self.link != Link::Ready {
             return;
         }
         let service = self.directory.services().next().map(|service| service.id);
         if let (Some(loading), Some(service)) = (self.loading.as_mut(), service) {
-            loading.ask(DICTIONARY_STREAMS, service, out);
+            loading.ask(DICTIONARY_STREAMS, service, call.out);
         }
-        self.ask_for_images(out, app);
+        self.ask_for_images(call);
     }
 
     /// Returns `true` if there was space.

@@ -49,8 +49,8 @@ use super::{Outbox, Over};
 use crate::domain::standby::ConnectionStatus;
 use crate::domain::{DictionaryRequest, LoginRequest, RoundTrip, View};
 use crate::rwf::{
-    Domain, Flags, GenericHeader, Header, Key, MessageClass, MessageView, PostHeader, Priority, StateCode,
-    StreamState, flags,
+    Domain, Flags, GenericHeader, Header, Key, MessageClass, MessageView, NakCode, PostHeader, Priority,
+    StateCode, StreamState, flags,
 };
 use crate::{Malformed, Qos};
 
@@ -245,6 +245,14 @@ impl<F: FnMut(&mut Provider, &mut dyn Outbox, ProviderEvent<'_>)> ProviderApplic
     }
 }
 
+pub(super) type Call<'c> = super::Call<'c, dyn ProviderApplication + 'c>;
+
+impl Call<'_> {
+    pub(super) fn event(&mut self, provider: &mut Provider, event: ProviderEvent<'_>) {
+        self.application.event(provider, self.out, event);
+    }
+}
+
 /// Provider of one connection. See the [module](self).
 #[derive(Debug)]
 pub struct Provider {
@@ -371,18 +379,17 @@ impl Provider {
         out: &mut dyn Outbox,
         application: &mut dyn ProviderApplication,
     ) -> Result<(), Over> {
+        let call = &mut Call { out, application };
         self.peer.verdict()?;
         self.peer.counters.messages += 1;
-        self.peer.settle(out);
-        match MessageView::parse(bytes) {
-            Ok(message) => match message.header() {
-                Ok(header) => self.dispatch(now, &message, &header, out, application),
-                Err(fault) => {
-                    self.refuse_malformed(&message, out);
-                    self.malformed(fault, out, application);
-                }
-            },
-            Err(fault) => self.malformed(fault, out, application),
+        self.peer.settle(call.out);
+        match MessageView::parse(bytes).map(|message| (message, message.header())) {
+            Ok((message, Ok(header))) => self.dispatch(now, &message, &header, call),
+            Ok((message, Err(fault))) => {
+                self.refuse_malformed(&message, call.out);
+                self.malformed(fault, call);
+            }
+            Err(fault) => self.malformed(fault, call),
         }
         self.peer.verdict()
     }
@@ -416,29 +423,17 @@ impl Provider {
         Ok([login_due, self.round_trips.next, refusal_due].into_iter().flatten().min())
     }
 
-    fn malformed(
-        &mut self,
-        fault: Malformed,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
-    ) {
+    fn malformed(&mut self, fault: Malformed, call: &mut Call<'_>) {
         self.peer.counters.malformed += 1;
-        application.event(self, out, ProviderEvent::Malformed(fault));
+        call.event(self, ProviderEvent::Malformed(fault));
     }
 
-    fn dispatch(
-        &mut self,
-        now: Nanos,
-        message: &MessageView<'_>,
-        header: &Header<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
-    ) {
+    fn dispatch(&mut self, now: Nanos, message: &MessageView<'_>, header: &Header<'_>, call: &mut Call<'_>) {
         match header {
-            Header::Request(request) => self.request(message, request, out, application),
-            Header::Close(close) => self.close(message, close, out, application),
-            Header::Post(post) => self.post(message, post, out, application),
-            Header::Generic(generic) => self.generic_message(now, message, generic, out, application),
+            Header::Request(request) => self.request(message, request, call),
+            Header::Close(close) => self.close(message, close, call),
+            Header::Post(post) => self.post(message, post, call),
+            Header::Generic(generic) => self.generic_message(now, message, generic, call),
             // Only a provider sends these: a non-interactive one has connected to the wrong port.
             Header::Refresh(_) | Header::Update(_) | Header::Status(_) => {
                 let text = match message.class() {
@@ -446,36 +441,21 @@ impl Provider {
                     MessageClass::UPDATE => "An UPDATE is not for an interactive provider",
                     _ => "A STATUS is not for an interactive provider",
                 };
-                self.peer.refuse_as_misplaced(out, (message.domain(), message.stream_id()), text);
+                self.peer.refuse_as_misplaced(call.out, (message.domain(), message.stream_id()), text);
             }
             Header::Ack(_) => self.peer.counters.ignored += 1,
         }
     }
 
-    fn post(
-        &mut self,
-        message: &MessageView<'_>,
-        post: &PostHeader<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
-    ) {
+    fn post(&mut self, message: &MessageView<'_>, post: &PostHeader<'_>, call: &mut Call<'_>) {
         let receipt = Receipt::of(post);
         let Some(stream) = self.stream_of(post.stream_id) else {
-            return self.refuse_post(receipt, crate::rwf::NakCode::NOT_OPEN, "This stream is not open", out);
+            return self.refuse_post(receipt, NakCode::NOT_OPEN, "This stream is not open", call.out);
         };
         if !self.takes_posts {
-            return self.refuse_post(
-                receipt,
-                crate::rwf::NakCode::DENIED_BY_SRC,
-                "Posts are not taken here",
-                out,
-            );
+            return self.refuse_post(receipt, NakCode::DENIED_BY_SRC, "Posts are not taken here", call.out);
         }
-        application.event(
-            self,
-            out,
-            ProviderEvent::Post { stream, header: *post, message: *message, receipt },
-        );
+        call.event(self, ProviderEvent::Post { stream, header: *post, message: *message, receipt });
     }
 
     fn generic_message(
@@ -483,8 +463,7 @@ impl Provider {
         now: Nanos,
         message: &MessageView<'_>,
         header: &GenericHeader<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
+        call: &mut Call<'_>,
     ) {
         let Some(stream) = self.stream_of(header.stream_id) else {
             self.peer.counters.ignored += 1;
@@ -497,7 +476,7 @@ impl Provider {
             match self.round_trips.sent.take() {
                 Some(sent) if back.ticks == Some(sent.0) => {
                     let ns = now.0.saturating_sub(sent.0);
-                    application.event(self, out, ProviderEvent::RoundTrip { ns });
+                    call.event(self, ProviderEvent::RoundTrip { ns });
                 }
                 _ => self.peer.counters.ignored += 1,
             }
@@ -505,12 +484,12 @@ impl Provider {
         }
         match ConnectionStatus::read(message) {
             Ok(Some(status)) if self.is_offered(&status) => {
-                return self.set_standing(&status, out, application);
+                return self.set_standing(&status, call);
             }
-            Err(fault) if self.standing.offered != 0 => return self.malformed(fault, out, application),
+            Err(fault) if self.standing.offered != 0 => return self.malformed(fault, call),
             _ => {}
         }
-        application.event(self, out, ProviderEvent::Generic { stream, header: *header, message: *message });
+        call.event(self, ProviderEvent::Generic { stream, header: *header, message: *message });
     }
 
     /// Returns the stream of an id: `Some(None)` is the login stream.

@@ -23,7 +23,7 @@ impl Flags {
 
     /// Returns these flags with those of `flag` set or cleared.
     #[must_use]
-    pub(super) const fn with(self, flag: Self, is_set: bool) -> Self {
+    pub(crate) const fn with(self, flag: Self, is_set: bool) -> Self {
         Self(if is_set { self.0 | flag.0 } else { self.0 & !flag.0 })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Acceptor, AcceptorApplication, AcceptorEvent, Outbox};
+use super::{Acceptor, AcceptorEvent, Call};
 use crate::domain::directory;
 use crate::role::peer::is_final;
 use crate::rwf::{Domain, Header, MessageView, StateCode, StreamState, flags};
@@ -37,45 +37,33 @@ impl Published {
 
 impl Acceptor {
     /// Processes a directory refresh or update.
-    pub(super) fn source(
-        &mut self,
-        message: &MessageView<'_>,
-        header: &Header<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn AcceptorApplication,
-    ) {
+    pub(super) fn source(&mut self, message: &MessageView<'_>, header: &Header<'_>, call: &mut Call<'_>) {
         if let Header::Refresh(refresh) = header {
             // A refresh replaces the whole directory; so do several parts together.
             let is_first = !self.is_directory_open || refresh.flags.has(flags::refresh::CLEAR_CACHE);
             self.is_directory_open = !refresh.flags.has(flags::refresh::REFRESH_COMPLETE);
             if is_first && self.directory.services().len() > 0 {
                 self.directory.clear();
-                application.event(self, out, AcceptorEvent::DirectoryCleared);
+                call.event(self, AcceptorEvent::DirectoryCleared);
             }
         }
         let services = match directory::services(message.payload()) {
             Ok(services) => services,
-            Err(fault) => return self.malformed(fault, out, application),
+            Err(fault) => return self.malformed(fault, call),
         };
         for service in services {
             match service {
                 Ok(service) => {
                     self.directory.apply(&service);
-                    application.event(self, out, AcceptorEvent::Service(&service));
+                    call.event(self, AcceptorEvent::Service(&service));
                 }
-                Err(fault) => return self.malformed(fault, out, application),
+                Err(fault) => return self.malformed(fault, call),
             }
         }
     }
 
     /// Processes a message of an item.
-    pub(super) fn published(
-        &mut self,
-        message: &MessageView<'_>,
-        header: &Header<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn AcceptorApplication,
-    ) {
+    pub(super) fn published(&mut self, message: &MessageView<'_>, header: &Header<'_>, call: &mut Call<'_>) {
         let id = message.stream_id();
         if id >= 0 {
             // Ids from 0 up belong to requests, and nothing was requested.
@@ -93,12 +81,12 @@ impl Acceptor {
             (Some(known), _) => known.clone(),
             (None, Some((service_id, name))) => {
                 if let Some(other) = self.items.remove(&id) {
-                    application.event(self, out, AcceptorEvent::Withdrawn { item: other.view(id) });
+                    call.event(self, AcceptorEvent::Withdrawn { item: other.view(id) });
                 }
                 if self.items.len() >= self.settings.most_items as usize {
                     let (closed, code) = (StreamState::CLOSED, StateCode::TOO_MANY_ITEMS);
                     let at = (message.domain(), id);
-                    return self.peer.refuse(out, at, closed, code, "Too many items are published");
+                    return self.peer.refuse(call.out, at, closed, code, "Too many items are published");
                 }
                 let item = Published { domain: message.domain(), service_id, name: name.into() };
                 self.items.insert(id, item.clone());
@@ -112,15 +100,15 @@ impl Acceptor {
         let (view, message) = (item.view(id), *message);
         let is_over = match *header {
             Header::Refresh(header) => {
-                application.event(self, out, AcceptorEvent::Image { item: view, header, message });
+                call.event(self, AcceptorEvent::Image { item: view, header, message });
                 is_final(&header.state)
             }
             Header::Update(header) => {
-                application.event(self, out, AcceptorEvent::Update { item: view, header, message });
+                call.event(self, AcceptorEvent::Update { item: view, header, message });
                 false
             }
             Header::Status(header) => {
-                application.event(self, out, AcceptorEvent::Status { item: view, header, message });
+                call.event(self, AcceptorEvent::Status { item: view, header, message });
                 header.state.is_some_and(|state| is_final(&state))
             }
             _ => false,

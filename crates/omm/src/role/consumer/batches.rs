@@ -2,8 +2,9 @@
 
 use super::Consumer;
 use super::losses::Timer;
-use super::sending::{Change, Done, send_reissues};
+use super::sending::{Change, Done, send_request};
 use crate::domain::item::encode_batch_close;
+use crate::domain::{List, RequestPayload};
 use crate::role::watchlist::{Owner, Phase};
 use crate::role::{Outbox, Sent};
 use crate::rwf::CloseHeader;
@@ -16,7 +17,7 @@ impl Consumer {
         if !self.connection.features.batch_closes {
             return None;
         }
-        let places = self.those_behind(first, |consumer, place| {
+        let places = self.those_behind(first, |consumer, place, _| {
             consumer
                 .list
                 .stream(place)
@@ -49,7 +50,7 @@ impl Consumer {
             return None;
         }
         let service_id = head.service_id;
-        let places = self.those_behind(first, |consumer, place| {
+        let places = self.those_behind(first, |consumer, place, _| {
             let Some(head) = consumer.list.stream(first) else { return false };
             let is_like_it = consumer.list.stream(place).is_some_and(|stream| {
                 stream.phase == Phase::Open
@@ -62,7 +63,9 @@ impl Consumer {
             is_like_it && consumer.change(place).as_ref() == Some(change)
         });
         let (id, ids) = self.batch(&places)?;
-        let sent = send_reissues(&self.list.stream(first)?.key, id, service_id, change, &ids, out);
+        let batch = RequestPayload { streams: Some(List::Given(&ids)), ..RequestPayload::default() };
+        let key = &self.list.stream(first)?.key;
+        let sent = send_request(key, (id, service_id), &change.asked, change.flags, batch, out);
         if sent != Ok(Sent::Queued) {
             self.put_back_behind(&places);
             return Some(Done::Full);
@@ -75,12 +78,13 @@ impl Consumer {
     }
 
     /// Returns the stream and the streams queued behind it that fit, up to the size of a batch. They leave the queue.
-    fn those_behind(&mut self, first: u32, fits: impl Fn(&Self, u32) -> bool) -> Vec<u32> {
+    /// `fits` is given a stream and the number of streams before it.
+    pub(super) fn those_behind(&mut self, first: u32, fits: impl Fn(&Self, u32, usize) -> bool) -> Vec<u32> {
         let mut places = vec![first];
         while places.len() < self.settings.most_in_batch.max(1)
             && let Some(place) = self.list.next_in_line()
         {
-            if !fits(self, place) {
+            if !fits(self, place, places.len()) {
                 self.list.put_back(place);
                 break;
             }
@@ -111,7 +115,7 @@ impl Consumer {
     }
 
     /// Returns all streams but the first to the front of the queue, in the same order.
-    fn put_back_behind(&mut self, places: &[u32]) {
+    pub(super) fn put_back_behind(&mut self, places: &[u32]) {
         for place in places.iter().skip(1).rev() {
             self.list.put_back(*place);
         }

@@ -7,14 +7,13 @@ use std::time::Duration;
 use tapeline_nanos::Nanos;
 
 use super::event::Wait;
-use super::losses::{CLOSED, SUSPECT};
-use super::{Consumer, ConsumerApplication, ConsumerEvent, DICTIONARY_STREAMS, DIRECTORY_STREAM};
+use super::{Call, Consumer, ConsumerApplication, ConsumerEvent, DICTIONARY_STREAMS, DIRECTORY_STREAM};
 use crate::domain::dictionary::{ENUMERATIONS, FIELDS};
 use crate::domain::directory::{self, ServiceEntry, ServicePart};
 use crate::domain::login::{BATCH_CLOSES, BATCH_REISSUES, BATCH_REQUESTS};
 use crate::domain::{LOGIN_STREAM, LoginRefresh, RoundTrip};
 use crate::role::loading::{DownloadFailed, Loaded, Loading};
-use crate::role::{Outbox, Queue, Sent};
+use crate::role::{CLOSED, Outbox, Queue, SUSPECT, Sent, later};
 use crate::rwf::{
     CloseHeader, DataState, DataType, Domain, Flags, Header, Key, MapAction, MessageView, RequestHeader,
     StreamState, flags,
@@ -84,7 +83,7 @@ impl Connection {
 impl Consumer {
     /// Returns the time `wait` from now.
     pub(super) fn after(&self, wait: Duration) -> Nanos {
-        Nanos(self.now.0.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
+        later(self.now, wait)
     }
 
     /// Reports that the connection is established. Logs in.
@@ -110,7 +109,7 @@ impl Consumer {
         self.lose(application);
     }
 
-    fn lose(&mut self, app: &mut dyn ConsumerApplication) {
+    fn lose(&mut self, application: &mut dyn ConsumerApplication) {
         let connection = &mut self.connection;
         let failures = connection.attempts;
         *connection = Connection {
@@ -123,34 +122,34 @@ impl Consumer {
         self.directory.clear();
         self.services.forget();
         // Nothing is sent without a connection.
-        let nowhere = &mut Queue::new(0);
-        self.lose_items(nowhere, app);
+        let call = &mut Call { out: &mut Queue::new(0), application };
+        self.lose_items(call);
         if self.settings.reconnect_attempts.is_some_and(|most| failures >= most) {
-            self.end(&State { text: b"No connection could be had.", ..CLOSED }, nowhere, app);
+            self.end(&State { text: b"No connection could be had.", ..CLOSED }, call);
         }
     }
 
     /// Requests the end of the connection, and another connection.
-    fn drop_connection(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
-        app.event(self, out, ConsumerEvent::Disconnect);
-        self.lose(app);
+    fn drop_connection(&mut self, call: &mut Call<'_>) {
+        call.event(self, ConsumerEvent::Disconnect);
+        self.lose(call.application);
     }
 
     /// Ends the consumer.
-    pub(super) fn end(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
+    pub(super) fn end(&mut self, state: &State<'_>, call: &mut Call<'_>) {
         let dictionary = self.connection.dictionary.take();
         self.connection = Connection { link: LinkProgress::Ended, dictionary, ..Connection::default() };
         self.timers.clear();
-        self.close_items(state, out, app);
-        app.event(self, out, ConsumerEvent::Ended { state: *state });
+        self.close_items(state, call);
+        call.event(self, ConsumerEvent::Ended { state: *state });
     }
 
     /// Does the work that is due.
-    pub(super) fn connection_due(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
+    pub(super) fn connection_due(&mut self, call: &mut Call<'_>) {
         let now = self.now;
         let is_due = |time: &mut Option<Nanos>| time.take_if(|time| *time <= now).is_some();
         if is_due(&mut self.connection.token_due) {
-            app.event(self, out, ConsumerEvent::TokenDue);
+            call.event(self, ConsumerEvent::TokenDue);
         }
         if is_due(&mut self.connection.give_up) {
             let wait = match self.connection.link {
@@ -158,11 +157,11 @@ impl Consumer {
                 LinkProgress::Directory => Wait::Directory,
                 _ => Wait::Dictionary,
             };
-            app.event(self, out, ConsumerEvent::TimedOut(wait));
-            self.drop_connection(out, app);
+            call.event(self, ConsumerEvent::TimedOut(wait));
+            self.drop_connection(call);
         }
         if is_due(&mut self.connection.directory_again) {
-            self.ask_for_directory(out);
+            self.ask_for_directory(call.out);
         }
         let begins = self.connection.link == LinkProgress::Down && self.connection.again.is_none();
         if is_due(&mut self.connection.again) || begins {
@@ -171,18 +170,18 @@ impl Consumer {
                     self.connection.link = LinkProgress::Connecting;
                     let attempt = self.connection.attempts;
                     self.connection.attempts += 1;
-                    app.event(self, out, ConsumerEvent::Connect { attempt });
+                    call.event(self, ConsumerEvent::Connect { attempt });
                 }
                 LinkProgress::Login => self.connection.owes_login = true,
                 LinkProgress::Directory => {
-                    self.close_stream(Domain::SOURCE, DIRECTORY_STREAM, out);
-                    self.ask_for_directory(out);
+                    self.close_stream(Domain::SOURCE, DIRECTORY_STREAM, call.out);
+                    self.ask_for_directory(call.out);
                 }
-                LinkProgress::Dictionary => self.ask_for_dictionaries(out),
+                LinkProgress::Dictionary => self.ask_for_dictionaries(call.out),
                 LinkProgress::Connecting | LinkProgress::Ready | LinkProgress::Ended => {}
             }
         }
-        self.send_login(out);
+        self.send_login(call.out);
     }
 
     pub(super) fn close_stream(&mut self, domain: Domain, id: i32, out: &mut dyn Outbox) {
@@ -205,39 +204,38 @@ impl Consumer {
         message: &MessageView<'_>,
         header: &Header<'_>,
         bytes: &[u8],
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
+        call: &mut Call<'_>,
     ) {
         if let Header::Generic(_) = header {
             return match RoundTrip::read(message) {
                 Ok(Some(trip)) if self.answers_round_trips => {
                     // The same bytes, at once: other output that is queued waits for other reasons.
-                    self.owe(bytes, out);
-                    app.event(self, out, ConsumerEvent::RoundTrip(trip));
+                    self.owe(bytes, call.out);
+                    call.event(self, ConsumerEvent::RoundTrip(trip));
                 }
-                Ok(_) => app.event(self, out, ConsumerEvent::LoginGeneric(message)),
-                Err(fault) => self.tell_malformed(fault, out, app),
+                Ok(_) => call.event(self, ConsumerEvent::LoginGeneric(message)),
+                Err(fault) => self.tell_malformed(fault, call),
             };
         }
         let Some(state) = header.state() else { return };
-        app.event(self, out, ConsumerEvent::Login { message, state });
+        call.event(self, ConsumerEvent::Login { message, state });
         match state.stream {
             StreamState::CLOSED | StreamState::REDIRECTED | StreamState::NON_STREAMING => {
-                app.event(self, out, ConsumerEvent::Disconnect);
-                return self.end(&State { stream: StreamState::CLOSED, ..state }, out, app);
+                call.event(self, ConsumerEvent::Disconnect);
+                return self.end(&State { stream: StreamState::CLOSED, ..state }, call);
             }
             StreamState::CLOSED_RECOVER if self.connection.link == LinkProgress::Login => {
                 self.connection.again = Some(self.after(self.settings.login_again));
                 return;
             }
             // The streams of the login are lost with it.
-            StreamState::CLOSED_RECOVER => return self.drop_connection(out, app),
+            StreamState::CLOSED_RECOVER => return self.drop_connection(call),
             _ => {}
         }
         let Header::Refresh(refresh) = header else { return };
         match LoginRefresh::read(refresh) {
-            Ok(refresh) => self.login_refresh(&refresh, out),
-            Err(fault) => self.tell_malformed(fault, out, app),
+            Ok(refresh) => self.login_refresh(&refresh, call.out),
+            Err(fault) => self.tell_malformed(fault, call),
         }
     }
 
@@ -292,8 +290,7 @@ impl Consumer {
         &mut self,
         message: &MessageView<'_>,
         header: &Header<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
+        call: &mut Call<'_>,
     ) {
         if self.connection.link < LinkProgress::Directory {
             self.counters.misplaced += 1;
@@ -310,13 +307,13 @@ impl Consumer {
         }
         if message.container() == DataType::MAP && matches!(header, Header::Refresh(_) | Header::Update(_)) {
             if let Header::Refresh(refresh) = header {
-                self.forget_services(message, refresh.flags, out, app);
+                self.forget_services(message, refresh.flags, call);
             }
-            if let Err(fault) = self.take_services(message.payload(), out, app) {
-                self.tell_malformed(fault, out, app);
+            if let Err(fault) = self.take_services(message.payload(), call) {
+                self.tell_malformed(fault, call);
             }
         }
-        app.event(self, out, ConsumerEvent::Directory(message));
+        call.event(self, ConsumerEvent::Directory(message));
         if message.is_refresh_complete() && self.connection.link == LinkProgress::Directory {
             (self.connection.again, self.connection.give_up) = (None, None);
             if self.settings.downloads_dictionary {
@@ -324,21 +321,15 @@ impl Consumer {
                 self.connection.give_up = Some(self.after(self.settings.dictionary_timeout));
                 self.connection.loading = Some(Box::default());
             } else {
-                self.be_ready(out, app);
+                self.be_ready(call);
             }
         }
-        self.ask_for_dictionaries(out);
+        self.ask_for_dictionaries(call.out);
     }
 
     /// Removes the services that no part of a new directory names, after its last part. A directory that cannot be read
     /// completely removes nothing.
-    fn forget_services(
-        &mut self,
-        message: &MessageView<'_>,
-        of: Flags,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    fn forget_services(&mut self, message: &MessageView<'_>, of: Flags, call: &mut Call<'_>) {
         if of.has(flags::refresh::CLEAR_CACHE) {
             self.connection.renewing = Some(HashSet::new());
         }
@@ -355,37 +346,27 @@ impl Consumer {
         let gone: Vec<_> =
             self.directory.services().map(|service| service.id).filter(|id| !named.contains(id)).collect();
         for id in gone {
-            self.service_changed(&ServiceEntry::delete(id), out, app);
+            self.service_changed(&ServiceEntry::delete(id), call);
         }
     }
 
-    fn take_services(
-        &mut self,
-        payload: &[u8],
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) -> Result<(), crate::Malformed> {
+    fn take_services(&mut self, payload: &[u8], call: &mut Call<'_>) -> Result<(), crate::Malformed> {
         let mut outcome = Ok(());
         for service in directory::services(payload)? {
             match service {
-                Ok(service) => self.service_changed(&service, out, app),
+                Ok(service) => self.service_changed(&service, call),
                 Err(fault) => outcome = Err(fault),
             }
         }
         outcome
     }
 
-    fn service_changed(
-        &mut self,
-        entry: &ServiceEntry,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    fn service_changed(&mut self, entry: &ServiceEntry, call: &mut Call<'_>) {
         self.directory.apply(entry);
         let mut gone = Vec::new();
         self.services.look_up(&self.directory, &mut gone);
         for id in gone {
-            self.service_lost(id, out, app);
+            self.service_lost(id, call);
         }
         let parts = if entry.action == MapAction::DELETE { &[][..] } else { &entry.parts };
         for (_, part) in parts {
@@ -395,7 +376,7 @@ impl Consumer {
                 _ => continue,
             };
             if let Some(status) = status {
-                self.service_status(entry.id, group, &status.view(), out, app);
+                self.service_status(entry.id, group, &status.view(), call);
             }
             if let (ServicePart::Group(change), Some(group)) = (part, group)
                 && let Some(merged) = &change.merged_to_group
@@ -406,10 +387,10 @@ impl Consumer {
         self.unblock_changed();
     }
 
-    fn be_ready(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
+    fn be_ready(&mut self, call: &mut Call<'_>) {
         (self.connection.again, self.connection.give_up) = (None, None);
         self.connection.link = LinkProgress::Ready;
-        app.event(self, out, ConsumerEvent::Ready);
+        call.event(self, ConsumerEvent::Ready);
     }
 
     /// Requests both dictionaries from the first service that has them.
@@ -435,8 +416,7 @@ impl Consumer {
         &mut self,
         message: &MessageView<'_>,
         header: &Header<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
+        call: &mut Call<'_>,
     ) {
         // A complete dictionary that is still offered is downloaded again on the next connection.
         let Some(loading) = self.connection.loading.as_mut() else { return };
@@ -445,7 +425,7 @@ impl Consumer {
             Ok(Loaded::Again) => {
                 self.connection.loading = Some(Box::default());
                 for id in DICTIONARY_STREAMS {
-                    self.close_stream(Domain::DICTIONARY, id, out);
+                    self.close_stream(Domain::DICTIONARY, id, call.out);
                 }
                 self.connection.again = Some(self.after(self.settings.login_again));
             }
@@ -453,26 +433,21 @@ impl Consumer {
                 if let Some(loading) = self.connection.loading.take() {
                     let dictionary = Arc::new(loading.finish());
                     self.connection.dictionary = Some(dictionary.clone());
-                    app.event(self, out, ConsumerEvent::Dictionary(&dictionary));
+                    call.event(self, ConsumerEvent::Dictionary(&dictionary));
                 }
-                self.be_ready(out, app);
+                self.be_ready(call);
             }
-            Err(failed) => self.dictionary_failed(&failed, out, app),
+            Err(failed) => self.dictionary_failed(&failed, call),
         }
     }
 
-    fn dictionary_failed(
-        &mut self,
-        failed: &DownloadFailed<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    fn dictionary_failed(&mut self, failed: &DownloadFailed<'_>, call: &mut Call<'_>) {
         self.connection.loading = None;
         for id in DICTIONARY_STREAMS {
-            self.close_stream(Domain::DICTIONARY, id, out);
+            self.close_stream(Domain::DICTIONARY, id, call.out);
         }
-        app.event(self, out, ConsumerEvent::DictionaryFailed(failed));
-        self.be_ready(out, app);
+        call.event(self, ConsumerEvent::DictionaryFailed(failed));
+        self.be_ready(call);
     }
 }
 

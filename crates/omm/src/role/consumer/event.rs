@@ -106,3 +106,11 @@ impl<F: FnMut(&mut Consumer, &mut dyn Outbox, ConsumerEvent<'_>)> ConsumerApplic
         self(consumer, out, event);
     }
 }
+
+pub(super) type Call<'c> = super::super::Call<'c, dyn ConsumerApplication + 'c>;
+
+impl Call<'_> {
+    pub(super) fn event(&mut self, consumer: &mut Consumer, event: ConsumerEvent<'_>) {
+        self.application.event(consumer, self.out, event);
+    }
+}

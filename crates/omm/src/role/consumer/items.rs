@@ -1,10 +1,23 @@
 //! Messages of providers about items, and the resulting events.
 
-use super::{Consumer, ConsumerApplication, ConsumerEvent, Handle};
+use super::{Call, Consumer, ConsumerEvent, Handle};
 use crate::State;
-use crate::role::Outbox;
 use crate::role::watchlist::{Image, Interest, Owner, Phase};
 use crate::rwf::{DataState, Header, MessageView, RefreshHeader, StateCode, StreamState, flags};
+
+/// Returns the event of a message, for each item.
+#[inline]
+fn message_event<'e>(
+    message: &'e MessageView<'e>,
+    is_final: bool,
+) -> impl Fn(Handle, u64) -> ConsumerEvent<'e> {
+    move |item, closure| ConsumerEvent::Message { item, closure, message, is_final }
+}
+
+/// Returns the event of a state, for each item.
+fn state_event<'e>(state: &'e State<'e>, is_final: bool) -> impl Fn(Handle, u64) -> ConsumerEvent<'e> {
+    move |item, closure| ConsumerEvent::State { item, closure, state: *state, is_final }
+}
 
 impl Consumer {
     /// Sends an event to those items of a stream that `picks` selects.
@@ -13,30 +26,30 @@ impl Consumer {
         place: u32,
         picks: impl Fn(&Interest) -> bool,
         event: impl Fn(Handle, u64) -> ConsumerEvent<'e>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
+        call: &mut Call<'_>,
     ) {
+        let told = self.items_of(place, picks);
+        self.tell_these(told, event, call);
+    }
+
+    /// Returns those items of a stream that `picks` selects, in the list that is stored for this; put it back.
+    fn items_of(&mut self, place: u32, picks: impl Fn(&Interest) -> bool) -> Vec<(Handle, u64)> {
         let mut told = std::mem::take(&mut self.told);
-        told.extend(
-            self.list
-                .items(place)
-                .filter(|(_, item)| picks(item))
-                .map(|(handle, item)| (handle, item.closure)),
-        );
-        self.tell_these(told, event, out, app);
+        let picked = self.list.items(place).filter(|(_, item)| picks(item));
+        told.extend(picked.map(|(handle, item)| (handle, item.closure)));
+        told
     }
 
     fn tell_these<'e>(
         &mut self,
         mut told: Vec<(Handle, u64)>,
         event: impl Fn(Handle, u64) -> ConsumerEvent<'e>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
+        call: &mut Call<'_>,
     ) {
         for (handle, closure) in told.drain(..) {
             // The application may have closed the item in the previous event.
             if self.list.interest(handle).is_some() {
-                app.event(self, out, event(handle, closure));
+                call.event(self, event(handle, closure));
             }
         }
         self.told = told;
@@ -48,35 +61,26 @@ impl Consumer {
         &mut self,
         place: u32,
         event: impl Fn(Handle, u64) -> ConsumerEvent<'e>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
+        call: &mut Call<'_>,
     ) {
-        let mut told = std::mem::take(&mut self.told);
-        told.extend(self.list.items(place).map(|(handle, item)| (handle, item.closure)));
+        let mut told = self.items_of(place, |_| true);
         self.answered(place);
         self.list.remove(place);
         self.settle_timers();
         for (handle, closure) in told.drain(..) {
-            app.event(self, out, event(handle, closure));
+            call.event(self, event(handle, closure));
         }
         self.told = told;
     }
 
-    pub(super) fn tell_state(
-        &mut self,
-        place: u32,
-        state: &State<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    pub(super) fn tell_state(&mut self, place: u32, state: &State<'_>, call: &mut Call<'_>) {
         if self.is_unwanted(state) {
-            return self.close_suspect(place, state, out, app);
+            return self.close_suspect(place, state, call);
         }
         if let Some(stream) = self.list.stream_mut(place) {
             stream.note(state.data);
         }
-        let event = |item, closure| ConsumerEvent::State { item, closure, state: *state, is_final: false };
-        self.tell(place, |_| true, event, out, app);
+        self.tell(place, |_| true, state_event(state, false), call);
     }
 
     /// Returns `true` if a stream in this state is not acceptable at all.
@@ -85,38 +89,20 @@ impl Consumer {
     }
 
     /// Closes items that would be suspect, for the application. The close is sent to the provider when there is space.
-    fn close_suspect(
-        &mut self,
-        place: u32,
-        state: &State<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
-        let mut told = std::mem::take(&mut self.told);
-        told.extend(self.list.items(place).map(|(handle, item)| (handle, item.closure)));
+    fn close_suspect(&mut self, place: u32, state: &State<'_>, call: &mut Call<'_>) {
+        let mut told = self.items_of(place, |_| true);
         for (handle, _) in &told {
             self.list.close(*handle);
         }
         let state = State { stream: StreamState::CLOSED_RECOVER, ..*state };
         for (item, closure) in told.drain(..) {
-            app.event(self, out, ConsumerEvent::State { item, closure, state, is_final: true });
+            call.event(self, ConsumerEvent::State { item, closure, state, is_final: true });
         }
         self.told = told;
     }
 
-    pub(super) fn finish_with_state(
-        &mut self,
-        place: u32,
-        state: &State<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
-        self.finish(
-            place,
-            |item, closure| ConsumerEvent::State { item, closure, state: *state, is_final: true },
-            out,
-            app,
-        );
+    pub(super) fn finish_with_state(&mut self, place: u32, state: &State<'_>, call: &mut Call<'_>) {
+        self.finish(place, state_event(state, true), call);
     }
 
     pub(super) fn owner(&self, id: i32) -> Option<Owner> {
@@ -124,12 +110,7 @@ impl Consumer {
     }
 
     /// Processes an update: the common case, which touches only the entries of the stream and its items.
-    pub(super) fn update(
-        &mut self,
-        message: &MessageView<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    pub(super) fn update(&mut self, message: &MessageView<'_>, call: &mut Call<'_>) {
         match self.owner(message.stream_id()) {
             Some(Owner::Stream(place)) => {
                 let (first, is_only) = {
@@ -141,20 +122,15 @@ impl Consumer {
                     self.counters.early_updates += 1;
                     return;
                 };
+                let event = message_event(message, false);
                 if is_only {
                     // Nearly always; and no event in between can have closed the item.
-                    return app.event(
-                        self,
-                        out,
-                        ConsumerEvent::Message { item, closure, message, is_final: false },
-                    );
+                    return call.event(self, event(item, closure));
                 }
-                let event =
-                    |item, closure| ConsumerEvent::Message { item, closure, message, is_final: false };
-                self.tell(place, |item| item.image >= Image::Coming, event, out, app);
+                self.tell(place, |item| item.image >= Image::Coming, event, call);
             }
             Some(Owner::Batch(_)) => self.counters.misplaced += 1,
-            None => self.close_unknown(message, false, out),
+            None => self.close_unknown(message, false, call.out),
         }
     }
 
@@ -163,8 +139,7 @@ impl Consumer {
         &mut self,
         message: &MessageView<'_>,
         header: &Header<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
+        call: &mut Call<'_>,
     ) {
         let place = match self.owner(message.stream_id()) {
             Some(Owner::Stream(place)) => place,
@@ -172,7 +147,7 @@ impl Consumer {
             None => {
                 let is_image =
                     matches!(header, Header::Refresh(refresh) if refresh.state.stream == StreamState::OPEN);
-                return self.close_unknown(message, is_image, out);
+                return self.close_unknown(message, is_image, call.out);
             }
         };
         if let (Some(group), Some(stream)) = (header.group_id(), self.list.stream_mut(place))
@@ -181,22 +156,12 @@ impl Consumer {
             stream.group = group.into();
         }
         match header {
-            Header::Refresh(refresh) => {
-                self.refresh(message, refresh, place, out, app);
-            }
+            Header::Refresh(refresh) => self.refresh(message, refresh, place, call),
             Header::Status(status) => match status.state {
-                Some(state) => self.status(message, &state, place, out, app),
-                None => {
-                    let event =
-                        |item, closure| ConsumerEvent::Message { item, closure, message, is_final: false };
-                    self.tell(place, |_| true, event, out, app);
-                }
+                Some(state) => self.status(message, &state, place, call),
+                None => self.tell(place, |_| true, message_event(message, false), call),
             },
-            Header::Generic(_) => {
-                let event =
-                    |item, closure| ConsumerEvent::Message { item, closure, message, is_final: false };
-                self.tell(place, |_| true, event, out, app);
-            }
+            Header::Generic(_) => self.tell(place, |_| true, message_event(message, false), call),
             _ => self.counters.misplaced += 1,
         }
     }
@@ -206,28 +171,27 @@ impl Consumer {
         message: &MessageView<'_>,
         refresh: &RefreshHeader<'_>,
         place: u32,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
+        call: &mut Call<'_>,
     ) {
         if self.is_unwanted(&refresh.state) {
-            return self.close_suspect(place, &refresh.state, out, app);
+            return self.close_suspect(place, &refresh.state, call);
         }
         let is_complete = refresh.flags.has(flags::refresh::REFRESH_COMPLETE);
         let is_solicited = refresh.flags.has(flags::refresh::SOLICITED);
         let is_final = match refresh.state.stream {
-            StreamState::CLOSED_RECOVER => return self.recover(place, &refresh.state, out, app),
+            StreamState::CLOSED_RECOVER => return self.recover(place, &refresh.state, call),
             StreamState::CLOSED | StreamState::REDIRECTED => true,
             StreamState::NON_STREAMING => is_complete,
             // A snapshot that its provider treats as a stream.
             _ if is_complete && self.list.stream(place).is_some_and(|stream| !stream.key.is_streaming) => {
-                self.close_stream(message.domain(), message.stream_id(), out);
+                self.close_stream(message.domain(), message.stream_id(), call.out);
                 true
             }
             _ => false,
         };
-        let event = |item, closure| ConsumerEvent::Message { item, closure, message, is_final };
+        let event = message_event(message, is_final);
         if is_final {
-            return self.finish(place, event, out, app);
+            return self.finish(place, event, call);
         }
         self.answered(place);
         let Some(stream) = self.list.stream_mut(place) else { return };
@@ -266,30 +230,23 @@ impl Consumer {
             let due = self.after(self.settings.request_timeout);
             self.set_due(place, due);
         }
-        self.tell_these(told, event, out, app);
+        self.tell_these(told, event, call);
     }
 
-    fn status(
-        &mut self,
-        message: &MessageView<'_>,
-        state: &State<'_>,
-        place: u32,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    fn status(&mut self, message: &MessageView<'_>, state: &State<'_>, place: u32, call: &mut Call<'_>) {
         if self.is_unwanted(state) {
-            return self.close_suspect(place, state, out, app);
+            return self.close_suspect(place, state, call);
         }
         let is_open = self.list.stream(place).is_some_and(|stream| stream.phase == Phase::Open);
         let is_final = match state.stream {
-            StreamState::CLOSED_RECOVER => return self.recover(place, state, out, app),
+            StreamState::CLOSED_RECOVER => return self.recover(place, state, call),
             StreamState::CLOSED | StreamState::REDIRECTED => true,
             StreamState::NON_STREAMING => is_open,
             _ => false,
         };
-        let event = |item, closure| ConsumerEvent::Message { item, closure, message, is_final };
+        let event = message_event(message, is_final);
         if is_final {
-            return self.finish(place, event, out, app);
+            return self.finish(place, event, call);
         }
         // The provider has received the request, and will answer when it can: another request would change nothing.
         if let Some(stream) = self.list.stream_mut(place) {
@@ -298,7 +255,7 @@ impl Consumer {
                 stream.due = None;
             }
         }
-        self.tell(place, |_| true, event, out, app);
+        self.tell(place, |_| true, event, call);
     }
 
     /// Processes a message on the stream of a batch request itself. Its items are on the streams after it, and it has

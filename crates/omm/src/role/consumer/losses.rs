@@ -2,9 +2,9 @@
 
 use tapeline_nanos::Nanos;
 
-use super::{Consumer, ConsumerApplication};
+use super::{Call, Consumer};
 use crate::State;
-use crate::role::Outbox;
+use crate::role::SUSPECT;
 use crate::role::watchlist::{Image, Owner, Phase, Stream, Watchlist};
 use crate::rwf::{DataState, StateCode, StreamState};
 
@@ -16,12 +16,6 @@ pub(super) enum Timer {
     /// The stream of a batch has no further use.
     Batch(i32),
 }
-
-/// State of an item that will recover.
-pub(super) const SUSPECT: State<'static> =
-    State { stream: StreamState::OPEN, data: DataState::SUSPECT, code: StateCode::NONE, text: b"" };
-/// State of an item that is closed.
-pub(super) const CLOSED: State<'static> = State { stream: StreamState::CLOSED, ..SUSPECT };
 
 impl Consumer {
     /// Sets the time at which the stream is late, or is to be requested again.
@@ -50,17 +44,11 @@ impl Consumer {
 
     /// Handles a stream that the provider closed with CLOSED_RECOVER, or that is lost: its items become suspect, and it
     /// waits before the next request. A stream that is not to be recovered ends.
-    pub(super) fn recover(
-        &mut self,
-        place: u32,
-        state: &State<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    pub(super) fn recover(&mut self, place: u32, state: &State<'_>, call: &mut Call<'_>) {
         let Some(stream) = self.list.stream(place) else { return };
         if !self.recovers(stream) {
             let state = State { stream: StreamState::CLOSED_RECOVER, data: DataState::SUSPECT, ..*state };
-            return self.finish_with_state(place, &state, out, app);
+            return self.finish_with_state(place, &state, call);
         }
         let most = u64::try_from(self.settings.recover.most.as_nanos()).unwrap_or(u64::MAX);
         let has_lasted = stream.phase == Phase::Open && self.now.0.saturating_sub(stream.opened.0) >= most;
@@ -72,7 +60,7 @@ impl Consumer {
         let due = self.after(self.settings.recover.after(u32::from(failures)));
         self.set_due(place, due);
         let state = State { stream: StreamState::OPEN, data: DataState::SUSPECT, ..*state };
-        self.tell_state(place, &state, out, app);
+        self.tell_state(place, &state, call);
     }
 
     /// Marks the stream as not requested: all that was requested must be requested again.
@@ -119,7 +107,7 @@ impl Consumer {
     }
 
     /// Handles time-outs, and streams whose wait is over.
-    pub(super) fn items_due(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
+    pub(super) fn items_due(&mut self, call: &mut Call<'_>) {
         while let Some((due, timer)) = self.timers.next(self.now) {
             let place = match timer {
                 Timer::Stream(place, turn) if self.list.is_current(place, turn) => place,
@@ -153,7 +141,7 @@ impl Consumer {
                     self.list.queue(place);
                     let state =
                         State { code: StateCode::TIMEOUT, text: b"The request was not answered.", ..SUSPECT };
-                    self.tell_state(place, &state, out, app);
+                    self.tell_state(place, &state, call);
                 }
             }
         }
@@ -180,17 +168,16 @@ impl Consumer {
         service: u16,
         group: Option<&[u8]>,
         state: &State<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
+        call: &mut Call<'_>,
     ) {
         for (place, turn) in self.streams_of(service, group) {
             if !self.list.is_current(place, turn) {
                 continue;
             }
             match state.stream {
-                StreamState::CLOSED_RECOVER => self.recover(place, state, out, app),
-                StreamState::CLOSED => self.finish_with_state(place, state, out, app),
-                _ => self.tell_state(place, state, out, app),
+                StreamState::CLOSED_RECOVER => self.recover(place, state, call),
+                StreamState::CLOSED => self.finish_with_state(place, state, call),
+                _ => self.tell_state(place, state, call),
             }
         }
     }
@@ -205,65 +192,49 @@ impl Consumer {
     }
 
     /// Handles the loss of a service from the directory, and of its streams.
-    pub(super) fn service_lost(
-        &mut self,
-        service: u16,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    pub(super) fn service_lost(&mut self, service: u16, call: &mut Call<'_>) {
         let state = State { text: b"The service is lost.", ..SUSPECT };
         for (place, turn) in self.streams_of(service, None) {
             if self.list.is_current(place, turn) {
-                self.lose_stream(place, &state, out, app);
+                self.lose_stream(place, &state, call);
             }
         }
     }
 
     /// Handles the loss of a stream that is not at fault: it is requested again as soon as possible.
-    fn lose_stream(
-        &mut self,
-        place: u32,
-        state: &State<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    fn lose_stream(&mut self, place: u32, state: &State<'_>, call: &mut Call<'_>) {
         let Some(stream) = self.list.stream(place) else { return };
         if stream.is_forsaken() {
             self.list.remove(place);
         } else if !self.recovers(stream) {
             let state = State { stream: StreamState::CLOSED_RECOVER, ..*state };
-            self.finish_with_state(place, &state, out, app);
+            self.finish_with_state(place, &state, call);
         } else {
             self.unask(place);
             self.list.queue(place);
-            self.tell_state(place, state, out, app);
+            self.tell_state(place, state, call);
         }
     }
 
     /// Handles the loss of the connection, and of all streams on it.
-    pub(super) fn lose_items(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
+    pub(super) fn lose_items(&mut self, call: &mut Call<'_>) {
         self.list.ids.clear();
         for place in 0..self.list.places() {
             if self.list.stream(place).is_some_and(|stream| stream.id != 0) {
-                self.lose_stream(place, &super::connection::NO_CONNECTION, out, app);
+                self.lose_stream(place, &super::connection::NO_CONNECTION, call);
             }
         }
-        self.refuse_posts(Nanos(u64::MAX), b"The connection was lost.", out, app);
+        self.refuse_posts(Nanos(u64::MAX), b"The connection was lost.", call);
     }
 
     /// Closes all items.
-    pub(super) fn close_items(
-        &mut self,
-        state: &State<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    pub(super) fn close_items(&mut self, state: &State<'_>, call: &mut Call<'_>) {
         for place in 0..self.list.places() {
             if self.list.stream(place).is_some() {
-                self.finish_with_state(place, state, out, app);
+                self.finish_with_state(place, state, call);
             }
         }
-        self.refuse_posts(Nanos(u64::MAX), b"The connection is closed.", out, app);
+        self.refuse_posts(Nanos(u64::MAX), b"The connection is closed.", call);
     }
 
     /// Queues the streams that wait for a changed service: they check again whether it can serve them.

@@ -4,9 +4,8 @@ use std::collections::{HashMap, VecDeque};
 
 use tapeline_nanos::Nanos;
 
-use super::{Consumer, ConsumerApplication, ConsumerEvent, Handle};
+use super::{Call, Consumer, ConsumerEvent, Handle};
 use crate::domain::LOGIN_STREAM;
-use crate::role::Outbox;
 use crate::role::watchlist::Owner;
 use crate::rwf::{AckHeader, Domain, NakCode};
 
@@ -82,16 +81,11 @@ impl Posts {
 
 impl Consumer {
     /// Processes the acknowledgement of a post.
-    pub(super) fn ack(
-        &mut self,
-        ack: &AckHeader<'_>,
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    pub(super) fn ack(&mut self, ack: &AckHeader<'_>, call: &mut Call<'_>) {
         let id = ack.ack_id;
         if ack.stream_id == LOGIN_STREAM {
             if self.posts.answer((None, id)).is_some() {
-                app.event(self, out, ConsumerEvent::Ack { item: None, ack: *ack });
+                call.event(self, ConsumerEvent::Ack { item: None, ack: *ack });
                 return;
             }
         } else if let Some(Owner::Stream(place)) = self.owner(ack.stream_id) {
@@ -102,7 +96,7 @@ impl Consumer {
                 .find(|item| self.posts.is_awaited((Some(*item), id)));
             if let Some(item) = posted {
                 self.posts.answer((Some(item), id));
-                app.event(self, out, ConsumerEvent::Ack { item: Some(item), ack: *ack });
+                call.event(self, ConsumerEvent::Ack { item: Some(item), ack: *ack });
                 return;
             }
         }
@@ -110,17 +104,11 @@ impl Consumer {
     }
 
     /// Refuses posts that were not acknowledged in time.
-    pub(super) fn posts_due(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
-        self.refuse_posts(self.now, b"No acknowledgement came in time.", out, app);
+    pub(super) fn posts_due(&mut self, call: &mut Call<'_>) {
+        self.refuse_posts(self.now, b"No acknowledgement came in time.", call);
     }
 
-    pub(super) fn refuse_posts(
-        &mut self,
-        by: Nanos,
-        text: &[u8],
-        out: &mut dyn Outbox,
-        app: &mut dyn ConsumerApplication,
-    ) {
+    pub(super) fn refuse_posts(&mut self, by: Nanos, text: &[u8], call: &mut Call<'_>) {
         while let Some(((item, id), awaited)) = self.posts.late(by) {
             if item.is_some_and(|item| self.list.interest(item).is_none()) {
                 continue;
@@ -131,7 +119,7 @@ impl Consumer {
                 sequence: awaited.sequence,
                 ..AckHeader::new(awaited.domain, 0, id)
             };
-            app.event(self, out, ConsumerEvent::Ack { item, ack });
+            call.event(self, ConsumerEvent::Ack { item, ack });
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Requests of an application to a consumer.
 
-use super::{Consumer, ConsumerApplication, ConsumerEvent, Handle, LinkProgress, Sent, ServiceName};
+use super::{Call, Consumer, ConsumerApplication, ConsumerEvent, Handle, LinkProgress, Sent, ServiceName};
 use crate::domain::{LOGIN_STREAM, LoginRequest, View};
-use crate::role::Outbox;
 use crate::role::watchlist::{Interest, More, Phase, StreamKey, ViewOf};
-use crate::rwf::{Attributes, CloseHeader, Domain, GenericHeader, NameType, PostHeader, Priority};
-use crate::{Qos, Refused};
+use crate::role::{CLOSED, Outbox, copy_of, encoded};
+use crate::rwf::{Attributes, Domain, GenericHeader, NameType, PostHeader, Priority};
+use crate::{Qos, Refused, State};
 
 /// Request for an item, or for several that differ only in their names.
 #[derive(Debug, Clone, Copy)]
@@ -241,7 +241,7 @@ impl Consumer {
             return Ok(Sent::Full);
         }
         let header = PostHeader { stream_id, domain, ..*post };
-        let sent = self.send_payload(out, payload, |room| header.encode(room))?;
+        let sent = self.send_after_owed(out, |room| header.encode_with(room, copy_of(payload)))?;
         if let Some(id) = awaits.filter(|_| sent.is_queued()) {
             let item = match target {
                 Target::Item(item) => Some(item),
@@ -268,25 +268,16 @@ impl Consumer {
     ) -> Result<Sent, Refused> {
         let Some((stream_id, domain)) = self.target(target, generic.domain) else { return Ok(Sent::NotOpen) };
         let header = GenericHeader { stream_id, domain, ..*generic };
-        self.send_payload(out, payload, |room| header.encode(room))
+        self.send_after_owed(out, |room| header.encode_with(room, copy_of(payload)))
     }
 
-    /// Sends pending output first, then a header and its payload.
-    fn send_payload(
+    /// Sends pending output first, then a message.
+    fn send_after_owed(
         &mut self,
         out: &mut dyn Outbox,
-        payload: &[u8],
-        header: impl Fn(&mut [u8]) -> Result<usize, Refused>,
+        mut write: impl FnMut(&mut [u8]) -> Result<usize, Refused>,
     ) -> Result<Sent, Refused> {
-        if !self.owed.send_on(out) {
-            return Ok(Sent::Full);
-        }
-        out.encode(&mut |room| {
-            let len = header(room)?;
-            let place = room.get_mut(len..len + payload.len()).ok_or(Refused::Full)?;
-            place.copy_from_slice(payload);
-            Ok(len + payload.len())
-        })
+        if self.owed.send_on(out) { out.encode(&mut write) } else { Ok(Sent::Full) }
     }
 
     fn target(&self, target: Target, domain: Domain) -> Option<(i32, Domain)> {
@@ -319,23 +310,17 @@ impl Consumer {
     /// Logs out: all items are closed, and the consumer ends. Close the connection when the output is sent
     /// ([`ConsumerEvent::Disconnect`]).
     pub fn log_out(&mut self, out: &mut dyn Outbox, application: &mut dyn ConsumerApplication) {
+        let call = &mut Call { out, application };
         if self.connection.link >= LinkProgress::Login && self.connection.link != LinkProgress::Ended {
-            let mut close = [0; 16];
-            if let Ok(len) = CloseHeader::new(Domain::LOGIN, LOGIN_STREAM).encode(&mut close) {
-                self.owe(close.get(..len).unwrap_or_default(), out);
-            }
+            self.close_stream(Domain::LOGIN, LOGIN_STREAM, call.out);
             self.connection.link = LinkProgress::Ended;
-            application.event(self, out, ConsumerEvent::Disconnect);
+            call.event(self, ConsumerEvent::Disconnect);
         }
-        let state = crate::State { text: b"Logged out.", ..super::losses::CLOSED };
-        self.end(&state, out, application);
+        self.end(&State { text: b"Logged out.", ..CLOSED }, call);
     }
 
     pub(super) fn take_login(&mut self, login: &LoginRequest<'_>) -> Result<(), Refused> {
-        let mut bytes = vec![0; 0xFFFF];
-        let len = login.encode(&mut bytes)?;
-        bytes.truncate(len);
-        self.login = bytes.into();
+        self.login = encoded(login)?;
         self.single_open = login.attributes.single_open != Some(0);
         // A login with item recovery receives suspect states in between, whatever it says, as in the vendor's library.
         self.takes_suspect = self.single_open || login.attributes.allow_suspect_data != Some(0);

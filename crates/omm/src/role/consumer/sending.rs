@@ -1,11 +1,11 @@
 //! Output for items: requests, batches, reissues, closes, each when there is space.
 
-use super::losses::{CLOSED, SUSPECT, Timer};
+use super::losses::Timer;
 use super::services::Readiness;
-use super::{Consumer, ConsumerApplication, LinkProgress};
+use super::{Call, Consumer, LinkProgress};
 use crate::domain::{List, RequestPayload, View};
 use crate::role::watchlist::{Image, Owner, Phase, StreamKey, ViewOf};
-use crate::role::{Outbox, Sent};
+use crate::role::{CLOSED, Outbox, SUSPECT, Sent};
 use crate::rwf::{Attributes, CloseHeader, Flags, Key, Priority, RequestHeader, StateCode, flags};
 use crate::{Refused, State};
 
@@ -22,8 +22,8 @@ pub(super) struct Asked {
 /// Change of an open stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
-    asked: Asked,
-    flags: Flags,
+    pub(super) asked: Asked,
+    pub(super) flags: Flags,
     is_image_wanted: bool,
     /// `true` if the next image is for all items on the stream.
     is_for_all: bool,
@@ -39,8 +39,8 @@ pub(super) enum Done {
 
 impl Consumer {
     /// Sends pending output, then the output of queued streams, while there is space.
-    pub(super) fn send_all(&mut self, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) {
-        if !self.owed.is_empty() && !self.owed.send_on(out) {
+    pub(super) fn send_all(&mut self, call: &mut Call<'_>) {
+        if !self.owed.is_empty() && !self.owed.send_on(call.out) {
             return;
         }
         // Streams wait until items can be requested.
@@ -48,24 +48,24 @@ impl Consumer {
             && !self.list.is_idle()
             && let Some(place) = self.list.next_in_line()
         {
-            if self.send(place, out, app) == Done::Full {
+            if self.send(place, call) == Done::Full {
                 self.list.put_back(place);
                 return;
             }
         }
     }
 
-    fn send(&mut self, place: u32, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) -> Done {
+    fn send(&mut self, place: u32, call: &mut Call<'_>) -> Done {
         let Some(stream) = self.list.stream(place) else { return Done::Yes };
         if stream.id != 0 && (stream.is_forsaken() || stream.is_late) {
             if stream.is_forsaken()
-                && let Some(done) = self.close_batch(place, out)
+                && let Some(done) = self.close_batch(place, call.out)
             {
                 return done;
             }
             let Some(stream) = self.list.stream(place) else { return Done::Yes };
             let close = CloseHeader::new(stream.key.domain, stream.id);
-            if !matches!(out.encode(&mut |room| close.encode(room)), Ok(Sent::Queued)) {
+            if !matches!(call.out.encode(&mut |room| close.encode(room)), Ok(Sent::Queued)) {
                 return Done::Full;
             }
             self.answered(place);
@@ -78,8 +78,8 @@ impl Consumer {
             return Done::Yes;
         }
         match stream.phase {
-            Phase::Waiting => self.request(place, out, app),
-            Phase::Open => self.reissue_stream(place, out),
+            Phase::Waiting => self.request(place, call),
+            Phase::Open => self.reissue_stream(place, call.out),
             Phase::Asked => {
                 // An item that joins before the answer receives it too. Other changes are sent after the answer.
                 if !stream.is_in_parts {
@@ -100,13 +100,13 @@ impl Consumer {
     }
 
     /// Requests a stream, if its service can serve it and its wait is over.
-    fn request(&mut self, place: u32, out: &mut dyn Outbox, app: &mut dyn ConsumerApplication) -> Done {
+    fn request(&mut self, place: u32, call: &mut Call<'_>) -> Done {
         let Some(stream) = self.list.stream(place) else { return Done::Yes };
         if stream.due.is_some() {
             return Done::Yes;
         }
         let (service, domain, batch) = (stream.key.service, stream.key.domain, stream.batch);
-        let id = match self.services.readiness(service, domain, self.settings.obeys_open_window) {
+        let id = match self.services.readiness(service, domain, self.settings.obeys_open_window, 0) {
             Readiness::Ready(id) => id,
             Readiness::WindowFull => {
                 self.block(place, service);
@@ -114,17 +114,20 @@ impl Consumer {
             }
             Readiness::NotYet(text) => {
                 self.block(place, service);
-                self.tell_state(place, &State { text, ..SUSPECT }, out, app);
+                self.tell_state(place, &State { text, ..SUSPECT }, call);
                 return Done::Yes;
             }
         };
         if batch != 0 && self.connection.features.batches && !stream.key.is_special() {
-            return self.request_batch(place, id, out);
+            return self.request_batch(place, id, call.out);
         }
         let stream_id = self.list.take_id(place);
         let asked = self.asked(place);
         let sent = match self.list.stream(place) {
-            Some(stream) => send_request(&stream.key, stream_id, id, &asked, Flags::NONE, out),
+            Some(stream) => {
+                let alone = RequestPayload::default();
+                send_request(&stream.key, (stream_id, id), &asked, Flags::NONE, alone, call.out)
+            }
             None => Ok(Sent::Queued),
         };
         match sent {
@@ -138,7 +141,7 @@ impl Consumer {
             _ => {
                 let text = b"The request is too long to be sent.";
                 let state = State { code: StateCode::USAGE_ERROR, text, ..CLOSED };
-                self.finish_with_state(place, &state, out, app);
+                self.finish_with_state(place, &state, call);
             }
         }
         Done::Yes
@@ -175,50 +178,36 @@ impl Consumer {
         let Some(head) = self.list.stream(first) else { return Done::Yes };
         let (batch, service, domain) = (head.batch, head.key.service, head.key.domain);
         let asked = self.asked(first);
-        let mut places = vec![first];
-        while places.len() < self.settings.most_in_batch.max(1)
-            && let Some(place) = self.list.next_in_line()
-        {
-            let fits = self.list.stream(place).is_some_and(|stream| {
+        let places = self.those_behind(first, |consumer, place, before| {
+            let list = &consumer.list;
+            let fits = list.stream(place).is_some_and(|stream| {
                 stream.batch == batch
                     && stream.phase == Phase::Waiting
                     && stream.id == 0
                     && stream.due.is_none()
                     && !stream.is_forsaken()
-                    && self.list.stream(first).is_some_and(|head| head.key.is_like(&stream.key))
-                    && self.asked(place) == asked
+                    && list.stream(first).is_some_and(|head| head.key.is_like(&stream.key))
+                    && consumer.asked(place) == asked
             });
             // The streams behind count against the service's window before they are requested.
-            let ready = self.services.readiness_of_more(
-                service,
-                domain,
-                self.settings.obeys_open_window,
-                places.len(),
-            );
-            if !fits || ready != Readiness::Ready(service_id) {
-                self.list.put_back(place);
-                break;
-            }
-            places.push(place);
-        }
+            let obeys_window = consumer.settings.obeys_open_window;
+            let ready = consumer.services.readiness(service, domain, obeys_window, before);
+            fits && ready == Readiness::Ready(service_id)
+        });
         let Some(batch_id) = self.list.ids.row(places.len() + 1) else {
             // The ids in use are so scattered that no row is free: request the items one by one.
             return self.split_batch(&places);
         };
         let sent = self.list.stream(first).map(|head| {
-            let names: Vec<&[u8]> = places
-                .iter()
-                .filter_map(|place| self.list.stream(*place))
-                .map(|stream| &*stream.key.name)
-                .collect();
-            send_batch(&head.key, batch_id, service_id, &asked, &names, out)
+            let streams = places.iter().filter_map(|place| self.list.stream(*place));
+            let names: Vec<&[u8]> = streams.map(|stream| &*stream.key.name).collect();
+            let batch = RequestPayload { items: Some(List::Given(&names)), ..RequestPayload::default() };
+            send_request(&head.key, (batch_id, service_id), &asked, Flags::NONE, batch, out)
         });
         match sent {
             Some(Ok(Sent::Queued)) => {}
             Some(Ok(Sent::Full)) => {
-                for place in places.iter().skip(1).rev() {
-                    self.list.put_back(*place);
-                }
+                self.put_back_behind(&places);
                 return Done::Full;
             }
             _ => return self.split_batch(&places),
@@ -255,8 +244,8 @@ impl Consumer {
             return done;
         }
         let Some(stream) = self.list.stream(place) else { return Done::Yes };
-        let Change { asked, flags, .. } = &change;
-        let sent = send_request(&stream.key, stream.id, stream.service_id, asked, *flags, out);
+        let (at, alone) = ((stream.id, stream.service_id), RequestPayload::default());
+        let sent = send_request(&stream.key, at, &change.asked, change.flags, alone, out);
         if sent == Ok(Sent::Full) {
             return Done::Full;
         }
@@ -358,8 +347,7 @@ fn joined<T: Clone + Ord>(all: &[T], more: &[T]) -> Box<[T]> {
 
 fn header<'a>(
     key: &'a StreamKey,
-    id: i32,
-    service_id: u16,
+    (id, service_id): (i32, u16),
     asked: &Asked,
     flags: Flags,
 ) -> RequestHeader<'a> {
@@ -391,58 +379,21 @@ fn header<'a>(
     header
 }
 
-fn send_request(
+/// Sends a request on the stream and at the service `at`. A `batch` names items or streams, in place of the key's name.
+pub(super) fn send_request(
     key: &StreamKey,
-    id: i32,
-    service_id: u16,
+    at: (i32, u16),
     asked: &Asked,
     flags: Flags,
+    batch: RequestPayload<'_>,
     out: &mut dyn Outbox,
 ) -> Result<Sent, Refused> {
+    let mut header = header(key, at, asked, flags);
+    let is_batch = batch.items.is_some() || batch.streams.is_some();
+    if is_batch {
+        header.key.name = None;
+    }
     let data_streams = key.more.as_deref().and_then(|more| more.data_streams);
-    send_with(
-        header(key, id, service_id, asked, flags),
-        asked,
-        RequestPayload { data_streams, ..RequestPayload::default() },
-        out,
-    )
-}
-
-fn send_batch(
-    key: &StreamKey,
-    id: i32,
-    service_id: u16,
-    asked: &Asked,
-    names: &[&[u8]],
-    out: &mut dyn Outbox,
-) -> Result<Sent, Refused> {
-    let mut header = header(key, id, service_id, asked, Flags::NONE);
-    header.key.name = None;
-    let items = Some(List::Given(names));
-    send_with(header, asked, RequestPayload { items, ..RequestPayload::default() }, out)
-}
-
-/// Sends one message for several open streams: their common members, and their ids.
-pub(super) fn send_reissues(
-    key: &StreamKey,
-    id: i32,
-    service_id: u16,
-    change: &Change,
-    ids: &[i32],
-    out: &mut dyn Outbox,
-) -> Result<Sent, Refused> {
-    let mut header = header(key, id, service_id, &change.asked, change.flags);
-    header.key.name = None;
-    let streams = Some(List::Given(ids));
-    send_with(header, &change.asked, RequestPayload { streams, ..RequestPayload::default() }, out)
-}
-
-fn send_with(
-    mut header: RequestHeader<'_>,
-    asked: &Asked,
-    payload: RequestPayload<'_>,
-    out: &mut dyn Outbox,
-) -> Result<Sent, Refused> {
     let view_names: Vec<&[u8]> = match asked.view.as_deref() {
         Some(ViewOf::Names(names)) => names.iter().map(|name| &**name).collect(),
         _ => Vec::new(),
@@ -451,11 +402,10 @@ fn send_with(
         ViewOf::Fids(fids) => View::Fids(List::Given(fids)),
         ViewOf::Names(_) => View::Names(List::Given(&view_names)),
     });
-    let is_alone = payload.items.is_none() && payload.streams.is_none() && payload.data_streams.is_none();
-    if view.is_none() && is_alone {
+    if view.is_none() && data_streams.is_none() && !is_batch {
         return out.encode(&mut |room| header.encode(room));
     }
-    let payload = RequestPayload { view, ..payload };
+    let payload = RequestPayload { view, data_streams, ..batch };
     payload.mark(&mut header);
     out.encode(&mut |room| header.encode_with(room, |room| payload.encode(room)))
 }

@@ -110,13 +110,8 @@ impl Services {
         }
     }
 
-    /// Returns the readiness for a request of this domain.
-    pub(super) fn readiness(&self, place: u32, domain: Domain, obeys_window: bool) -> Readiness {
-        self.readiness_of_more(place, domain, obeys_window, 0)
-    }
-
-    /// Returns the readiness for one more request, after `before` requests that are about to be sent.
-    pub(super) fn readiness_of_more(
+    /// Returns the readiness for one more request of this domain, after `before` requests that are about to be sent.
+    pub(super) fn readiness(
         &self,
         place: u32,
         domain: Domain,

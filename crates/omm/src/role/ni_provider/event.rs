@@ -72,3 +72,11 @@ impl<F: FnMut(&mut NiProvider, &mut dyn Outbox, NiProviderEvent<'_>)> NiProvider
         self(provider, out, event);
     }
 }
+
+pub(super) type Call<'c> = super::super::Call<'c, dyn NiProviderApplication + 'c>;
+
+impl Call<'_> {
+    pub(super) fn event(&mut self, provider: &mut NiProvider, event: NiProviderEvent<'_>) {
+        self.application.event(provider, self.out, event);
+    }
+}

@@ -1,14 +1,13 @@
 //! Published items.
 
-use super::{Link, NiProvider, NiProviderApplication, NiProviderEvent};
-use crate::Refused;
-use crate::domain::LOGIN_STREAM;
+use super::{Call, Link, NiProvider, NiProviderEvent};
 use crate::role::watchlist::{Handle, Owner};
-use crate::role::{Outbox, Sent};
+use crate::role::{CLOSED, Outbox, Sent, copy_of};
 use crate::rwf::{
-    AckHeader, DataState, DataType, Domain, GenericHeader, Header, Key, NameType, RefreshHeader,
-    StatusHeader, StreamState, UpdateHeader, UpdateType, update_header,
+    AckHeader, DataType, Domain, GenericHeader, Header, Key, NameType, RefreshHeader, StatusHeader,
+    StreamState, UpdateHeader, UpdateType, update_header,
 };
+use crate::{Refused, State};
 
 /// An item.
 #[derive(Debug)]
@@ -130,12 +129,7 @@ impl NiProvider {
             Publish::Status(header) => Header::Status(StatusHeader { domain, stream_id, key, ..header }),
             Publish::Generic(header) => Header::Generic(GenericHeader { domain, stream_id, ..header }),
         };
-        let sent = out.encode(&mut |room| {
-            header.encode_with(room, |room| {
-                room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);
-                Ok(payload.len())
-            })
-        })?;
+        let sent = out.encode(&mut |room| header.encode_with(room, copy_of(payload)))?;
         let is_withdrawn = header.state().is_some_and(|state| state.stream == StreamState::CLOSED);
         self.was_full |= is_image && sent == Sent::Full;
         if sent == Sent::Queued {
@@ -181,13 +175,8 @@ impl NiProvider {
     /// Fails if the text is too long.
     pub fn withdraw(&mut self, out: &mut dyn Outbox, item: Handle, text: &[u8]) -> Result<Sent, Refused> {
         if self.link == Link::Ready && self.is_published(item) {
-            let state = crate::State {
-                stream: StreamState::CLOSED,
-                data: DataState::SUSPECT,
-                text,
-                ..crate::State::OPEN_OK
-            };
-            let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+            let state = Some(State { text, ..CLOSED });
+            let status = StatusHeader { state, ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
             return self.publish(out, item, &Publish::Status(status), &[]);
         }
         self.forget(item);
@@ -204,29 +193,6 @@ impl NiProvider {
             return Ok(Sent::NotOpen);
         }
         out.encode(&mut |room| ack.encode(room))
-    }
-
-    /// Sends a generic message on the login stream; the stream id is filled in.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a member is too long.
-    pub fn login_generic(
-        &mut self,
-        out: &mut dyn Outbox,
-        generic: &GenericHeader<'_>,
-        payload: &[u8],
-    ) -> Result<Sent, Refused> {
-        if self.link != Link::Ready {
-            return Ok(Sent::NotOpen);
-        }
-        let header = GenericHeader { stream_id: LOGIN_STREAM, ..*generic };
-        out.encode(&mut |room| {
-            header.encode_with(room, |room| {
-                room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);
-                Ok(payload.len())
-            })
-        })
     }
 
     fn item(&self, item: Handle) -> Option<&Item> {
@@ -264,7 +230,7 @@ impl NiProvider {
     }
 
     /// Asks the application for the images that were not sent, one after the other, until there is no space for one.
-    pub(super) fn ask_for_images(&mut self, out: &mut dyn Outbox, app: &mut dyn NiProviderApplication) {
+    pub(super) fn ask_for_images(&mut self, call: &mut Call<'_>) {
         while let Some((place, turn)) = self.unpublished.pop_front() {
             let handle = Handle::of(place, turn);
             let Some(closure) = self.item(handle).filter(|item| !item.is_published).map(|item| item.closure)
@@ -272,7 +238,7 @@ impl NiProvider {
                 continue;
             };
             self.was_full = false;
-            app.event(self, out, NiProviderEvent::ImageWanted { item: handle, closure });
+            call.event(self, NiProviderEvent::ImageWanted { item: handle, closure });
             if std::mem::take(&mut self.was_full) {
                 self.unpublished.push_front((place, turn));
                 return;

@@ -4,11 +4,11 @@ use tapeline_nanos::Nanos;
 
 use super::streams::DEFAULT_GROUP;
 use super::{Login, Outbox, Provider, ProviderStream, StreamHandle, StreamKind, after};
-use crate::domain::directory::{self, Group, ServiceEntry, ServicePart};
+use crate::domain::directory::{self, Group, ServiceEntry};
 use crate::domain::post::{self, Nak};
-use crate::domain::{Directory, LoginFeatures, LoginRefresh, LoginRequest, RoundTrip, login};
-use crate::role::Sent;
+use crate::domain::{Directory, LoginFeatures, LoginRefresh, LoginRequest, OwnedState, RoundTrip, login};
 use crate::role::peer::is_final;
+use crate::role::{Sent, copy_of};
 use crate::rwf::{
     AckHeader, DataType, Domain, Flags, GenericHeader, Header, Key, MapAction, MessageClass, MessageView,
     NakCode, PostHeader, RefreshHeader, StatusHeader, StreamState, UpdateHeader, UpdateType, flags,
@@ -32,25 +32,34 @@ impl Receipt {
         let PostHeader { domain, stream_id, sequence, .. } = *post;
         Some(Self { domain, stream_id, post_id, sequence })
     }
-}
 
-fn with(flags: Flags, flag: Flags, is_set: bool) -> Flags {
-    Flags(if is_set { flags.0 | flag.0 } else { flags.0 & !flag.0 })
+    /// Returns the acknowledgement of the post.
+    fn ack<'a>(&self, nak: Option<Nak<'a>>) -> AckHeader<'a> {
+        AckHeader {
+            nak_code: nak.map(|nak| nak.code),
+            text: nak.map(|nak| nak.text).filter(|text| !text.is_empty()),
+            sequence: self.sequence,
+            ..AckHeader::new(self.domain, self.stream_id, self.post_id)
+        }
+    }
 }
 
 impl ProviderStream {
     /// Returns the flags of a status that depend on the stream.
     pub(super) fn status_flags(&self) -> Flags {
-        let flags = with(Flags::NONE, flags::status::PRIVATE_STREAM, self.is_private);
-        with(flags, flags::status::QUALIFIED_STREAM, self.is_qualified)
+        Flags::NONE
+            .with(flags::status::PRIVATE_STREAM, self.is_private)
+            .with(flags::status::QUALIFIED_STREAM, self.is_qualified)
     }
 
     /// Returns a refresh of this stream: the members of the stream are filled in.
     fn refresh<'a>(&'a self, header: &RefreshHeader<'a>) -> RefreshHeader<'a> {
         use flags::refresh as flag;
-        let mut flags = with(header.flags, flag::SOLICITED, self.is_awaited);
-        flags = with(flags, flag::PRIVATE_STREAM, self.is_private);
-        flags = with(flags, flag::QUALIFIED_STREAM, self.is_qualified);
+        let flags = header
+            .flags
+            .with(flag::SOLICITED, self.is_awaited)
+            .with(flag::PRIVATE_STREAM, self.is_private)
+            .with(flag::QUALIFIED_STREAM, self.is_qualified);
         let mut state = header.state;
         if !self.is_streaming && state.stream == StreamState::OPEN && flags.has(flag::REFRESH_COMPLETE) {
             state.stream = StreamState::NON_STREAMING;
@@ -189,16 +198,11 @@ impl Provider {
 
     /// Applies a change of the directory to the items.
     fn apply(&mut self, change: &ServiceEntry) {
-        let is_over = change.action == MapAction::DELETE
-            || change
-                .state()
-                .and_then(|state| state.status.as_ref())
-                .is_some_and(|status| is_final(&status.view()));
-        let groups: Vec<&Group> = change
-            .parts
-            .iter()
-            .filter_map(|(_, part)| if let ServicePart::Group(group) = part { Some(group) } else { None })
-            .collect();
+        let is_end =
+            |status: &Option<OwnedState>| status.as_ref().is_some_and(|state| is_final(&state.view()));
+        let is_over =
+            change.action == MapAction::DELETE || change.state().is_some_and(|state| is_end(&state.status));
+        let groups: Vec<&Group> = change.groups().collect();
         if !is_over && groups.is_empty() {
             return;
         }
@@ -215,7 +219,7 @@ impl Provider {
                 if !is_grouped || group.group.as_deref() != Some(stream.group()) {
                     continue;
                 }
-                if group.status.as_ref().is_some_and(|status| is_final(&status.view())) {
+                if is_end(&group.status) {
                     return false;
                 }
                 if let Some(merged) = &group.merged_to_group {
@@ -283,7 +287,7 @@ impl Provider {
         if !open.is_awaited {
             return Ok(Sent::Queued);
         }
-        let flags = with(header.flags, flags::refresh::REFRESH_COMPLETE, true);
+        let flags = header.flags | flags::refresh::REFRESH_COMPLETE;
         let blank = RefreshHeader { flags, container: DataType::NO_DATA, part: None, ..*header };
         let filled = open.refresh(&blank);
         let sent = out.encode(&mut |room| filled.encode(room))?;
@@ -433,13 +437,8 @@ impl Provider {
         let handle = self.streams.find(receipt.stream_id);
         let is_private =
             handle.and_then(|handle| self.streams.get(handle)).is_some_and(|stream| stream.is_private);
-        let ack = AckHeader {
-            flags: with(Flags::NONE, flags::ack::PRIVATE_STREAM, is_private),
-            nak_code: nak.map(|nak| nak.code),
-            text: nak.map(|nak| nak.text).filter(|text| !text.is_empty()),
-            sequence: receipt.sequence,
-            ..AckHeader::new(receipt.domain, receipt.stream_id, receipt.post_id)
-        };
+        let flags = Flags::NONE.with(flags::ack::PRIVATE_STREAM, is_private);
+        let ack = AckHeader { flags, ..receipt.ack(nak) };
         self.peer.owe(out, &mut |room| ack.encode(room)).unwrap_or(Sent::TooLong)
     }
 
@@ -452,14 +451,9 @@ impl Provider {
         out: &mut dyn Outbox,
     ) {
         self.peer.counters.refused += 1;
-        let Some(receipt) = receipt else { return };
-        let ack = AckHeader {
-            nak_code: Some(code),
-            text: Some(text.as_bytes()),
-            sequence: receipt.sequence,
-            ..AckHeader::new(receipt.domain, receipt.stream_id, receipt.post_id)
-        };
-        self.peer.owe_ack(out, &ack);
+        if let Some(receipt) = receipt {
+            self.peer.owe_ack(out, &receipt.ack(Some(Nak { code, text: text.as_bytes() })));
+        }
     }
 
     /// Sends the provider's clock on a round trip to the consumer, if the consumer takes part: an
@@ -505,12 +499,5 @@ fn send_with_key(out: &mut dyn Outbox, stream: &ProviderStream, message: &[u8]) 
     let Ok(view) = MessageView::parse(message) else { return Sent::NotOpen };
     let Ok(Header::Update(header)) = view.header() else { return Sent::NotOpen };
     let header = UpdateHeader { stream_id: stream.id, key: header.key.or(Some(stream.key())), ..header };
-    let payload = view.payload();
-    out.encode(&mut |room| {
-        header.encode_with(room, |room| {
-            room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);
-            Ok(payload.len())
-        })
-    })
-    .unwrap_or(Sent::TooLong)
+    out.encode(&mut |room| header.encode_with(room, copy_of(view.payload()))).unwrap_or(Sent::TooLong)
 }

@@ -3,8 +3,7 @@
 use tapeline_nanos::Nanos;
 
 use super::{Outbox, Provider, StreamHandle};
-use crate::Refused;
-use crate::role::Sent;
+use crate::role::{Sent, copy_of};
 use crate::rwf::{AckHeader, Flags, Header, MessageView, flags};
 
 impl Provider {
@@ -22,11 +21,7 @@ impl Provider {
     ) -> Sent {
         let Ok(view) = MessageView::parse(message) else { return Sent::NotOpen };
         let Ok(header) = view.header() else { return Sent::NotOpen };
-        let mut payload = |room: &mut [u8]| {
-            let len = view.payload().len();
-            room.get_mut(..len).ok_or(Refused::Full)?.copy_from_slice(view.payload());
-            Ok(len)
-        };
+        let mut payload = copy_of(view.payload());
         let sent = match header {
             Header::Refresh(header) => self.refresh(out, stream, &header, &mut payload),
             Header::Status(header) => self.status(now, out, stream, &header),

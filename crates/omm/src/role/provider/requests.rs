@@ -6,8 +6,8 @@ use tapeline_nanos::Nanos;
 
 use super::streams::Texts;
 use super::{
-    Login, Outbox, Provider, ProviderApplication, ProviderEvent, ProviderStream, RequestedItem, StreamHandle,
-    StreamKind, after,
+    Call, Login, Outbox, Provider, ProviderEvent, ProviderStream, RequestedItem, StreamHandle, StreamKind,
+    after,
 };
 use crate::State;
 use crate::domain::{DictionaryRequest, OwnedState, RequestPayload, directory};
@@ -20,15 +20,18 @@ impl Provider {
         &mut self,
         message: &MessageView<'_>,
         request: &RequestHeader<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
+        call: &mut Call<'_>,
     ) {
         if request.domain == Domain::LOGIN {
-            return self.login_request(request, out, application);
+            return self.login_request(request, call);
         }
         let refusal = match self.peer.login {
             Login::Open(login) if login == request.stream_id => {
-                return self.peer.complain(out, (request.domain, login), "This is the stream of the login");
+                return self.peer.complain(
+                    call.out,
+                    (request.domain, login),
+                    "This is the stream of the login",
+                );
             }
             _ if request.stream_id <= 0 => {
                 Some((StreamState::CLOSED, "The streams of requests have positive ids"))
@@ -39,58 +42,43 @@ impl Provider {
         };
         if let Some((stream, text)) = refusal {
             let code = StateCode::USAGE_ERROR;
-            return self.peer.refuse(out, (request.domain, request.stream_id), stream, code, text);
+            return self.peer.refuse(call.out, (request.domain, request.stream_id), stream, code, text);
         }
         match request.domain {
-            Domain::SOURCE => self.directory_request(request, out, application),
-            Domain::DICTIONARY => self.dictionary_request(request, out, application),
-            _ => self.item_request(message, request, out, application),
+            Domain::SOURCE => self.directory_request(request, call),
+            Domain::DICTIONARY => self.dictionary_request(request, call),
+            _ => self.item_request(message, request, call),
         }
     }
 
-    fn login_request(
-        &mut self,
-        request: &RequestHeader<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
-    ) {
+    fn login_request(&mut self, request: &RequestHeader<'_>, call: &mut Call<'_>) {
         if self.streams.find(request.stream_id).is_some() {
-            return self.peer.complain(out, (Domain::LOGIN, request.stream_id), ANOTHER_KEY);
+            return self.peer.complain(call.out, (Domain::LOGIN, request.stream_id), ANOTHER_KEY);
         }
-        match self.peer.login_request(out, request) {
+        match self.peer.login_request(call.out, request) {
             Some(Ok((read, is_reissue))) => {
                 self.is_paused = is_reissue && request.flags.has(flags::request::PAUSE);
-                application.event(self, out, ProviderEvent::Login { request: read, is_reissue });
+                call.event(self, ProviderEvent::Login { request: read, is_reissue });
             }
-            Some(Err(fault)) => self.malformed(fault, out, application),
+            Some(Err(fault)) => self.malformed(fault, call),
             None => {}
         }
     }
 
-    fn directory_request(
-        &mut self,
-        request: &RequestHeader<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
-    ) {
-        let Some(stream) = self.admin_stream(request, StreamKind::Directory, out) else { return };
+    fn directory_request(&mut self, request: &RequestHeader<'_>, call: &mut Call<'_>) {
+        let Some(stream) = self.admin_stream(request, StreamKind::Directory, call.out) else { return };
         let (service_id, filter) =
             (request.key.service_id, request.key.filter.unwrap_or(directory::filter::ALL));
         if let Some(open) = self.streams.get_mut(stream) {
             (open.service_id, open.filter) = (service_id, Some(filter));
         }
-        application.event(self, out, ProviderEvent::Directory { stream, service_id, filter });
+        call.event(self, ProviderEvent::Directory { stream, service_id, filter });
     }
 
-    fn dictionary_request(
-        &mut self,
-        request: &RequestHeader<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
-    ) {
-        let Some(stream) = self.admin_stream(request, StreamKind::Dictionary, out) else { return };
+    fn dictionary_request(&mut self, request: &RequestHeader<'_>, call: &mut Call<'_>) {
+        let Some(stream) = self.admin_stream(request, StreamKind::Dictionary, call.out) else { return };
         let request = DictionaryRequest::read(request);
-        application.event(self, out, ProviderEvent::Dictionary { stream, request });
+        call.event(self, ProviderEvent::Dictionary { stream, request });
     }
 
     /// Returns the stream of a request for the directory or a dictionary; opens it if it is not open.
@@ -148,18 +136,12 @@ impl Provider {
         }))
     }
 
-    fn item_request(
-        &mut self,
-        message: &MessageView<'_>,
-        header: &RequestHeader<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
-    ) {
+    fn item_request(&mut self, message: &MessageView<'_>, header: &RequestHeader<'_>, call: &mut Call<'_>) {
         let payload = match RequestPayload::read(message) {
             Ok(payload) => payload,
             Err(fault) => {
-                self.refuse_malformed(message, out);
-                return self.malformed(fault, out, application);
+                self.refuse_malformed(message, call.out);
+                return self.malformed(fault, call);
             }
         };
         let request = RequestedItem {
@@ -175,18 +157,18 @@ impl Provider {
             message: *message,
         };
         if header.flags.has(flags::request::HAS_BATCH) {
-            return self.batch(header.stream_id, &payload, &request, out, application);
+            return self.batch(header.stream_id, &payload, &request, call);
         }
         match self.streams.find(header.stream_id) {
             Some(stream) => {
-                self.reissue(stream, &request, true, out, application);
+                self.reissue(stream, &request, true, call);
             }
             None => {
                 let id = header.stream_id;
                 if let Some(stream) =
-                    self.open(id, header.domain, &header.key, header.flags, StreamKind::Item, out)
+                    self.open(id, header.domain, &header.key, header.flags, StreamKind::Item, call.out)
                 {
-                    application.event(self, out, ProviderEvent::Open { stream, request });
+                    call.event(self, ProviderEvent::Open { stream, request });
                 }
             }
         }
@@ -198,11 +180,10 @@ impl Provider {
         id: i32,
         payload: &RequestPayload<'_>,
         request: &RequestedItem<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
+        call: &mut Call<'_>,
     ) {
         if self.streams.find(id).is_some() {
-            return self.peer.complain(out, (request.domain, id), "A batch needs a stream of its own");
+            return self.peer.complain(call.out, (request.domain, id), "A batch needs a stream of its own");
         }
         if let Some(items) = payload.items {
             let mut opened = Vec::new();
@@ -217,31 +198,37 @@ impl Provider {
                 };
                 let key = Key { name: Some(name), ..request.key };
                 if let Some(stream) =
-                    self.open(id, request.domain, &key, request.flags, StreamKind::Item, out)
+                    self.open(id, request.domain, &key, request.flags, StreamKind::Item, call.out)
                 {
                     opened.push((stream, key));
                 }
             }
             let ok = opened.len();
             let text = format!("Processed {total} total items from Batch Request. {ok} Ok.");
-            self.end_batch(request.domain, id, &text, out);
+            self.end_batch(request.domain, id, &text, call.out);
             for (stream, key) in opened {
                 let request = RequestedItem { key, ..*request };
-                application.event(self, out, ProviderEvent::Open { stream, request });
+                call.event(self, ProviderEvent::Open { stream, request });
             }
         } else if let Some(streams) = payload.streams {
             let (mut ok, mut total) = (0, 0);
             for id in streams.iter() {
                 total += 1;
                 if let Some(stream) = id.and_then(|id| self.streams.find(id)) {
-                    ok += u32::from(self.reissue(stream, request, false, out, application));
+                    ok += u32::from(self.reissue(stream, request, false, call));
                 }
             }
             let text = format!("Processed {total} total stream ids from Batch Reissue Request. {ok} Ok.");
-            self.end_batch(request.domain, id, &text, out);
+            self.end_batch(request.domain, id, &text, call.out);
         } else {
             let text = "This batch has no items";
-            self.peer.refuse(out, (request.domain, id), StreamState::CLOSED, StateCode::USAGE_ERROR, text);
+            self.peer.refuse(
+                call.out,
+                (request.domain, id),
+                StreamState::CLOSED,
+                StateCode::USAGE_ERROR,
+                text,
+            );
         }
     }
 
@@ -257,8 +244,7 @@ impl Provider {
         handle: StreamHandle,
         request: &RequestedItem<'_>,
         has_key: bool,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
+        call: &mut Call<'_>,
     ) -> bool {
         let Some(stream) = self.streams.get_mut(handle) else { return false };
         let (domain, id) = (stream.domain, stream.id);
@@ -272,7 +258,7 @@ impl Provider {
             return false;
         }
         if !is_same {
-            self.peer.complain(out, (domain, id), ANOTHER_KEY);
+            self.peer.complain(call.out, (domain, id), ANOTHER_KEY);
             return false;
         }
         stream.is_paused = request.is_pause();
@@ -283,25 +269,15 @@ impl Provider {
             filter: stream.filter,
             ..request.key
         };
-        if has_key {
-            application.event(self, out, ProviderEvent::Reissue { stream: handle, request: *request });
-        } else {
-            // The application knows the items of a batch by their handles.
-            let request = RequestedItem { key, ..*request };
-            application.event(self, out, ProviderEvent::Reissue { stream: handle, request });
-        }
+        // The application knows the items of a batch by their handles.
+        let request = if has_key { *request } else { RequestedItem { key, ..*request } };
+        call.event(self, ProviderEvent::Reissue { stream: handle, request });
         true
     }
 
-    pub(super) fn close(
-        &mut self,
-        message: &MessageView<'_>,
-        close: &CloseHeader<'_>,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
-    ) {
+    pub(super) fn close(&mut self, message: &MessageView<'_>, close: &CloseHeader<'_>, call: &mut Call<'_>) {
         let id = close.stream_id;
-        if self.peer.closes_login(out, close) {
+        if self.peer.closes_login(call.out, close) {
             return;
         }
         let batch = RequestPayload::read(message).ok().and_then(|payload| payload.streams);
@@ -309,28 +285,23 @@ impl Provider {
             let (mut ok, mut total) = (0, 0);
             for id in streams.iter() {
                 total += 1;
-                ok += u32::from(id.is_some_and(|id| self.close_one(id, out, application)));
+                ok += u32::from(id.is_some_and(|id| self.close_one(id, call)));
             }
             let text = format!("Processed {total} total stream ids from Batch Close Request. {ok} Ok.");
-            self.end_batch(close.domain, id, &text, out);
-        } else if !self.close_one(id, out, application) {
+            self.end_batch(close.domain, id, &text, call.out);
+        } else if !self.close_one(id, call) {
             // The peer's close may have crossed ours.
             self.peer.counters.ignored += 1;
         }
-        self.peer.acknowledge(out, close);
+        self.peer.acknowledge(call.out, close);
     }
 
-    fn close_one(
-        &mut self,
-        id: i32,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
-    ) -> bool {
+    fn close_one(&mut self, id: i32, call: &mut Call<'_>) -> bool {
         let Some(handle) = self.streams.find(id) else { return false };
         self.downloads.cancel(id);
         let closed = self.streams.close(handle);
         if closed.is_some_and(|stream| stream.refusal.is_none()) {
-            application.event(self, out, ProviderEvent::Closed { stream: handle });
+            call.event(self, ProviderEvent::Closed { stream: handle });
         }
         true
     }

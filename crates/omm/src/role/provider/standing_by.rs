@@ -1,6 +1,6 @@
 //! Role of the provider for a consumer with several servers: active or standby.
 
-use super::{Outbox, Provider, ProviderApplication, ProviderEvent, StreamHandle, StreamKind};
+use super::{Call, Provider, ProviderEvent, StreamHandle, StreamKind};
 use crate::domain::standby::{self, ConnectionStatus, ServerType};
 
 /// Maximum number of services on standby; further services are active. A real standby has a handful.
@@ -61,12 +61,7 @@ impl Provider {
     }
 
     /// Applies the roles that the consumer assigns. The streams are visited once, whatever the number of services.
-    pub(super) fn set_standing(
-        &mut self,
-        status: &ConnectionStatus,
-        out: &mut dyn Outbox,
-        application: &mut dyn ProviderApplication,
-    ) {
+    pub(super) fn set_standing(&mut self, status: &ConnectionStatus, call: &mut Call<'_>) {
         let mut changes = Changes::default();
         let mut set = |service_id, server| {
             if self.standing.set(service_id, server) {
@@ -88,7 +83,7 @@ impl Provider {
             // Updates would refer to an image that the consumer does not have: another image must come first.
             stream.has_image &= !stream.is_held_by(standing);
         });
-        application.event(self, out, ProviderEvent::Standing { takes_over });
+        call.event(self, ProviderEvent::Standing { takes_over });
     }
 
     /// Returns `true` if a stream has had an image that updates can follow. A stream on standby has none, until its
