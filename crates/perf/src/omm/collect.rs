@@ -21,38 +21,13 @@ use tapeline_measure::{
 
 use super::link::{Handle, Link, Links, Word};
 use super::options::{ResultArgs, ThreadArgs};
-use super::output::{Cost, Interval, IntervalEnd, Output, Resources, Sample, Second};
+use super::output::{Cost, IntervalEnd, Output, Resources, Sample, Second};
 use super::stamp::Unit;
 use super::sums::Sums;
-use super::tally::{Counts, Milestone, RunPhase, Tally, Terms};
+use super::tally::{Milestone, RunPhase, Tally, Terms};
+use super::tool::Tool;
 use super::verdict::{self, Failure};
 use crate::jitter;
-
-/// The tool that runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tool {
-    Consumer,
-    Provider,
-    NiProvider,
-    Transport,
-}
-
-impl Tool {
-    /// Whether the tool times received updates; a provider times generic messages only.
-    pub(super) fn times_updates(self) -> bool {
-        matches!(self, Self::Consumer | Self::Transport)
-    }
-
-    /// Messages of the throughput and the timeline: updates; for a provider also generic messages, as its rate covers
-    /// both; for the transport tool both directions.
-    pub(super) fn carried(self, counts: &Counts) -> u64 {
-        match self {
-            Self::Consumer => counts.updates,
-            Self::Transport => counts.messages_sent + counts.updates,
-            Self::Provider | Self::NiProvider => counts.updates + counts.generics_sent,
-        }
-    }
-}
 
 /// When a run is over.
 #[derive(Clone, Copy, Debug)]
@@ -208,9 +183,9 @@ fn work_on(number: usize, core: Option<usize>, link: Link, work: impl Fn(usize, 
 struct Thread {
     sums: Sums,
     /// The current interval.
-    interval: Interval,
+    interval: Tally,
     /// Ended intervals that wait for other threads, each with the second that it ended with.
-    ended: VecDeque<(u64, Interval)>,
+    ended: VecDeque<(u64, Tally)>,
     /// The second up to which its intervals are written.
     written: u64,
     /// Requested tallies that are not answered yet.
@@ -280,7 +255,7 @@ impl<'a> Collector<'a> {
             let images = run.images.get(number).copied().unwrap_or(0);
             Thread {
                 sums: Sums::new(run.tool, terms, images),
-                interval: Interval::new(terms),
+                interval: Tally::new(terms),
                 ended: VecDeque::new(),
                 written: 0,
                 asked: VecDeque::new(),
@@ -512,7 +487,7 @@ impl<'a> Collector<'a> {
         thread.sums.end_window(thread.second);
         thread.second = second;
         if let Some(end) = ask.interval {
-            let interval = std::mem::replace(&mut thread.interval, Interval::new(self.terms));
+            let interval = std::mem::replace(&mut thread.interval, Tally::new(self.terms));
             thread.ended.push_back((end, interval));
         }
         self.write_intervals()
@@ -563,7 +538,7 @@ impl<'a> Collector<'a> {
                 thread.written = moment.second;
                 Some((seconds, interval))
             };
-            let intervals: Vec<Option<(u64, Interval)>> = self.threads.iter_mut().map(of_moment).collect();
+            let intervals: Vec<Option<(u64, Tally)>> = self.threads.iter_mut().map(of_moment).collect();
             let images: Vec<Option<f64>> =
                 self.threads.iter().map(|thread| thread.sums.images_seconds()).collect();
             self.output.interval(&intervals, &moment, &images)?;
@@ -593,7 +568,7 @@ impl<'a> Collector<'a> {
         let waits = matches!(self.run.limit, Limit::SteadyState { .. });
         if waits && !self.all(|thread| thread.sums.is_complete()) {
             let of = |count: fn(&Sums) -> u64| self.threads.iter().map(|thread| count(&thread.sums)).sum();
-            let (images, asked): (u64, u64) = (of(|sums| sums.counts.images), of(|sums| sums.images));
+            let (images, asked): (u64, u64) = (of(|sums| sums.tally.counts.images), of(|sums| sums.images));
             let early = self.is_early();
             let what = format!(
                 "did not reach steady state: {} of {} images {} {seconds:.1} s",

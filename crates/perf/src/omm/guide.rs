@@ -14,15 +14,7 @@ use tapeline_console::near;
 
 use self::line::Line;
 pub use self::spelling::Spelling;
-
-/// A tool, by its command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tool {
-    Consumer,
-    Provider,
-    NiProvider,
-    Transport,
-}
+use super::tool::Tool;
 
 /// Bits of the tools that have an option.
 const C: u8 = 1 << Tool::Consumer as u8;
@@ -31,17 +23,6 @@ const N: u8 = 1 << Tool::NiProvider as u8;
 const T: u8 = 1 << Tool::Transport as u8;
 
 impl Tool {
-    const ALL: [Self; 4] = [Self::Consumer, Self::Provider, Self::NiProvider, Self::Transport];
-
-    const fn command(self) -> &'static str {
-        match self {
-            Self::Consumer => "consumer",
-            Self::Provider => "provider",
-            Self::NiProvider => "ni-provider",
-            Self::Transport => "transport",
-        }
-    }
-
     /// LSEG's names for the tool, EMA's first.
     const fn links(self) -> &'static [&'static str] {
         match self {

@@ -18,6 +18,7 @@
 //! | `bursts.rs` | messages due on one connection at a rate |
 //! | `publishing.rs` | traffic that both providers send |
 //! | `stamp.rs` | the fields that carry times: TIM_TRK_1 to 4 |
+//! | `tool.rs` | the tools |
 //! | `tally.rs` | counts and times of one thread |
 //! | `link.rs` | the link between a working thread and the main thread |
 //! | `dispatching.rs` | API dispatch: a working thread split in two |
@@ -52,6 +53,25 @@ mod source;
 mod stamp;
 mod sums;
 mod tally;
+mod tool;
 mod transport;
 pub mod values;
 mod verdict;
+
+/// The rows of a table of test cases, one a line: its columns, each behind a `=>` except the first. A line that begins
+/// with `=>` goes on with the row above.
+#[cfg(test)]
+fn cases<const N: usize>(table: &str) -> impl Iterator<Item = [String; N]> {
+    let mut rows: Vec<String> = Vec::new();
+    let lines = table.lines().map(str::trim);
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with("//")) {
+        match rows.last_mut() {
+            Some(row) if line.starts_with("=>") => row.push_str(line),
+            _ => rows.push(line.to_owned()),
+        }
+    }
+    rows.into_iter().map(|row| {
+        let columns: Vec<String> = row.split("=>").map(|column| column.trim().to_owned()).collect();
+        columns.try_into().unwrap_or_else(|_| panic!("{row} has not {N} columns"))
+    })
+}

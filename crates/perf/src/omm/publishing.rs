@@ -8,21 +8,14 @@ use tapeline_omm::{Dictionary, Fid, Qos, Refused, State};
 
 use super::bursts::Due;
 use super::messages::{DomainMessages, Messages, Payload};
-use super::options::{PublishingArgs, StampRate};
+use super::options::{PublishingArgs, RunArgs};
 use super::stamp::{Stamp, Unit};
 use super::tally::Tally;
 
 /// A provider's traffic settings and message contents, for both kinds of provider.
 pub(super) struct Publishing {
-    pub(super) update_rate: u64,
-    pub(super) stamped_updates: StampRate,
+    pub(super) args: PublishingArgs,
     pub(super) tick_rate: u64,
-    pub(super) image_burst: u64,
-    pub(super) pack: u32,
-    /// Maximum bytes of packed messages, if configured.
-    pack_bytes: Option<u16>,
-    pub(super) measures_encode: bool,
-    pub(super) says_due: bool,
     pub(super) unit: Unit,
     pub(super) prices: Contents,
     pub(super) books: Option<Contents>,
@@ -38,25 +31,14 @@ pub(super) struct Contents {
 impl Publishing {
     /// # Errors
     /// The messages cannot be read or are invalid.
-    pub(super) fn new(
-        args: &PublishingArgs,
-        tick_rate: u64,
-        unit: Unit,
-        dictionary: &Dictionary,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn new(args: &PublishingArgs, run: &RunArgs, dictionary: &Dictionary) -> anyhow::Result<Self> {
         let Messages { market_price, market_by_order } =
             Messages::load(args.msg_file.as_deref(), dictionary)?;
         let contents = |domain, messages| Contents::new(domain, messages, args.pre_enc);
         Ok(Self {
-            update_rate: args.update_rate,
-            stamped_updates: args.stamped_updates(),
-            tick_rate,
-            image_burst: args.refresh_burst_size,
-            pack: args.max_pack_count,
-            pack_bytes: args.pack_buffer_size,
-            measures_encode: args.measure_encode,
-            says_due: !args.no_due,
-            unit,
+            args: args.clone(),
+            tick_rate: run.pace.tick_rate,
+            unit: run.unit(),
             prices: contents(Domain::MARKET_PRICE, market_price)?,
             books: market_by_order.map(|books| contents(Domain::MARKET_BY_ORDER, books)).transpose()?,
         })
@@ -65,7 +47,9 @@ impl Publishing {
     /// # Errors
     /// The configured size of packed messages exceeds the largest frame.
     pub(super) fn check_pack(&self, max_fragment_size: u16) -> Result<(), Hinted> {
-        let Some(bytes) = self.pack_bytes.filter(|bytes| *bytes > max_fragment_size) else { return Ok(()) };
+        let Some(bytes) = self.args.pack_buffer_size.filter(|bytes| *bytes > max_fragment_size) else {
+            return Ok(());
+        };
         let what = format!(
             "--pack-buffer-size is {bytes}, more than the largest frame, which is {max_fragment_size}"
         );
@@ -112,11 +96,12 @@ impl Publishing {
         due.is_stamped.then(|| Stamp {
             field,
             sent: self.unit.wire_of(monotonic_ns()),
-            due: self.says_due.then(|| self.unit.wire_of(due.at.0)),
+            due: (!self.args.no_due).then(|| self.unit.wire_of(due.at.0)),
         })
     }
 
-    /// Encodes a payload, and measures the time if enabled.
+    /// Encodes a payload, and measures the time if enabled; one that is encoded in advance is copied if it carries no
+    /// time.
     #[inline]
     pub(super) fn encode(
         &self,
@@ -125,7 +110,12 @@ impl Publishing {
         room: &mut [u8],
         tally: &mut Tally,
     ) -> Result<usize, Refused> {
-        if !self.measures_encode {
+        if self.args.pre_enc && stamp.is_none() {
+            let bytes = payload.encoded();
+            room.get_mut(..bytes.len()).ok_or(Refused::Full)?.copy_from_slice(bytes);
+            return Ok(bytes.len());
+        }
+        if !self.args.measure_encode {
             return payload.encode(room, stamp);
         }
         let begun = monotonic_ns();
@@ -152,15 +142,7 @@ impl Contents {
         let turn = turn as usize;
         Some((self.messages.updates.get(turn)?, self.updates.get(turn).map(|bytes| &**bytes)))
     }
-}
 
-/// The index after `turn` in a cycle of `of`.
-#[inline]
-pub(super) fn after(turn: u32, of: usize) -> u32 {
-    if (turn as usize) + 1 < of { turn + 1 } else { 0 }
-}
-
-impl Contents {
     fn new(domain: Domain, messages: DomainMessages, encodes: bool) -> anyhow::Result<Self> {
         let whole = |payload: &Payload| -> anyhow::Result<Box<[u8]>> {
             let header = UpdateHeader::new(domain, 0, update_type(payload), payload.container());
@@ -178,6 +160,12 @@ impl Contents {
     }
 }
 
+/// The index after `turn` in a cycle of `of`.
+#[inline]
+pub(super) fn after(turn: u32, of: usize) -> u32 {
+    if (turn as usize) + 1 < of { turn + 1 } else { 0 }
+}
+
 /// The update type for prices or a book.
 #[inline]
 pub(super) fn update_type(payload: &Payload) -> UpdateType {
@@ -187,19 +175,21 @@ pub(super) fn update_type(payload: &Payload) -> UpdateType {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::omm::options::{ProviderArgs, of};
+    use crate::omm::options::{ProviderArgs, StampRate, of};
 
     #[test]
     fn options_are_what_is_sent_and_how() {
         let publishing = |line: &str| {
-            let args = of::<ProviderArgs>(line).publishing;
-            Publishing::new(&args, 1_000, Unit::Nanos, Dictionary::builtin()).unwrap()
+            let args = of::<ProviderArgs>(line);
+            Publishing::new(&args.publishing, &args.run, Dictionary::builtin()).unwrap()
         };
+        let sizes =
+            |publishing: &Publishing| (publishing.args.refresh_burst_size, publishing.args.max_pack_count);
         let usual = publishing("");
-        assert_eq!((usual.image_burst, usual.pack, usual.prices.updates.len()), (10, 1, 0));
+        assert_eq!((sizes(&usual), usual.prices.updates.len()), ((10, 1), 0));
         let other = publishing("--refresh-burst-size 7 --max-pack-count 3 --pre-enc");
-        assert_eq!((other.image_burst, other.pack), (7, 3));
+        assert_eq!(sizes(&other), (7, 3));
         assert_eq!(other.prices.updates.len(), other.prices.messages.updates.len());
-        assert_eq!(publishing("--update-rate 0").stamped_updates, StampRate::PerSecond(0));
+        assert_eq!(publishing("--update-rate 0").args.stamped_updates(), StampRate::PerSecond(0));
     }
 }

@@ -2,9 +2,8 @@
 
 use tapeline_measure::{Nanos, Recorder, Series, Window};
 
-use super::bursts::Served;
-use super::collect::Tool;
-use super::tally::{Counts, Milestone, RunPhase, Tally, Terms, Times, Trends};
+use super::tally::{Counts, Milestone, RunPhase, Tally, Terms, Times, merge};
+use super::tool::Tool;
 
 /// Count, mean, standard deviation and extremes in microseconds, as in the guide's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -131,27 +130,16 @@ impl Switches {
 #[derive(Debug)]
 pub(super) struct Sums {
     tool: Tool,
-    pub(super) counts: Counts,
+    /// All counts and times; trends since times count.
+    pub(super) tally: Tally,
     /// Expected images.
     pub(super) images: u64,
     pub(super) switches: Switches,
     startup_updates: u64,
     steady_updates: u64,
-    /// Update times: until all images have arrived, then until times count, then for the rest of the run.
+    /// Update times until all images have arrived, and since times count.
     pub(super) startup: Times,
-    delayed: Times,
     pub(super) steady: Times,
-    pub(super) posts: Times,
-    pub(super) generics: Times,
-    pub(super) encoding: Recorder,
-    pub(super) decoding: Recorder,
-    pub(super) round_trips: Recorder,
-    /// Trends since times count.
-    pub(super) trends: Trends,
-    /// The provider's connection that received the smallest share of its due messages.
-    pub(super) worst: Served,
-    /// Single times that exceeded the capacity for the latency file.
-    pub(super) unkept: u64,
     /// Latency by second: response times if the sender states due times, else service times.
     pub(super) windows: Vec<Window>,
     /// The current second.
@@ -173,25 +161,15 @@ pub(super) struct Sums {
 impl Sums {
     /// Empty sums that expect `images` images.
     pub(super) fn new(tool: Tool, terms: Terms, images: u64) -> Self {
-        let empty = Tally::new(terms);
         Self {
             tool,
-            counts: Counts::default(),
+            tally: Tally::new(terms),
             images,
             switches: Switches::default(),
             startup_updates: 0,
             steady_updates: 0,
             startup: Times::default(),
-            delayed: Times::default(),
             steady: Times::default(),
-            posts: empty.posts,
-            generics: empty.generics,
-            encoding: empty.encoding,
-            decoding: empty.decoding,
-            round_trips: empty.round_trips,
-            trends: empty.trends,
-            worst: empty.worst,
-            unkept: 0,
             windows: Vec::new(),
             window: Recorder::new(),
             first_request: None,
@@ -209,35 +187,26 @@ impl Sums {
     /// count.
     pub(super) fn add(&mut self, tally: &Tally, at: f64, seconds: f64, counts_times: bool) {
         let counts = &tally.counts;
-        self.counts.add(counts);
-        self.counts.take_off(&tally.unsent);
+        self.tally.add(tally);
+        self.tally.counts.take_off(&tally.unsent);
         match tally.phase {
             RunPhase::Startup => {
                 self.startup_updates += counts.updates;
                 self.startup.merge(&tally.updates);
             }
-            RunPhase::Steady if counts_times => {
-                self.steady_updates += counts.updates;
-                self.steady.merge(&tally.updates);
-            }
             RunPhase::Steady => {
                 self.steady_updates += counts.updates;
-                self.delayed.merge(&tally.updates);
+                if counts_times {
+                    self.steady.merge(&tally.updates);
+                }
             }
         }
         self.steady_updates = self.steady_updates.saturating_sub(tally.unsent.updates);
         let timed = self.of_hop(&tally.updates, &tally.generics);
         merge(&mut self.window, if timed.response.samples() > 0 { &timed.response } else { &timed.service });
-        self.posts.merge(&tally.posts);
-        self.generics.merge(&tally.generics);
-        merge(&mut self.encoding, &tally.encoding);
-        merge(&mut self.decoding, &tally.decoding);
-        merge(&mut self.round_trips, &tally.round_trips);
         if counts_times {
-            self.trends.merge(&tally.trends);
+            self.tally.trends.merge(&tally.trends);
         }
-        self.worst = self.worst.worse(tally.worst);
-        self.unkept += tally.unkept;
         self.updates.add(at, seconds, counts.updates);
         let sent = match self.tool {
             Tool::Consumer => counts.posts + counts.generics_sent,
@@ -257,7 +226,7 @@ impl Sums {
 
     /// The times that represent the run.
     pub(super) fn main_times(&self) -> &Times {
-        self.of_hop(&self.steady, &self.generics)
+        self.of_hop(&self.steady, &self.tally.generics)
     }
 
     /// Ends the second that began `index` seconds after the run began.
@@ -318,15 +287,9 @@ impl Sums {
         let images_s = self.images_seconds();
         let startup_s = images_s.or(requests.map(|at| end - at)).unwrap_or(0.0);
         let steady_s = images.map(|at| (end - at).max(0.0));
-        let overall = [&self.startup, &self.delayed, &self.steady].into_iter().fold(
-            Times::default(),
-            |mut all, times| {
-                all.merge(times);
-                all
-            },
-        );
+        let Tally { counts, .. } = self.tally;
         Figures {
-            counts: self.counts,
+            counts,
             images: self.images,
             switches: self.switches,
             startup: PhaseFigures::new(startup_s, self.startup_updates, &self.startup),
@@ -336,20 +299,18 @@ impl Sums {
                 ..PhaseFigures::new(
                     requests.map_or(end, |at| self.parted.unwrap_or(end) - at),
                     self.startup_updates + self.steady_updates,
-                    &overall,
+                    &self.tally.updates,
                 )
             },
             images_s,
-            posts: Moments::of(&self.posts),
-            generics: Moments::of(&self.generics),
-            round_trips: Moments::of_recorder(&self.round_trips),
-            posts_per_second: per_second(self.counts.posts, steady_s.unwrap_or(0.0)),
+            posts: Moments::of(&self.tally.posts),
+            generics: Moments::of(&self.tally.generics),
+            round_trips: Moments::of_recorder(&self.tally.round_trips),
+            posts_per_second: per_second(counts.posts, steady_s.unwrap_or(0.0)),
             generics_sent_per_second: self.generics_sent.per_second(end),
-            stamped_generics_per_second: if self.counts.generics_sent == 0 {
-                0.0
-            } else {
-                self.generics_sent.per_second(end) * self.counts.stamped_generics as f64
-                    / self.counts.generics_sent as f64
+            stamped_generics_per_second: match counts.generics_sent {
+                0 => 0.0,
+                all => self.generics_sent.per_second(end) * counts.stamped_generics as f64 / all as f64,
             },
             generics_received_per_second: self.generics_received.per_second(end),
             timed_generics_per_second: self.timed_generics.per_second(end),
@@ -364,22 +325,14 @@ impl Sums {
             (one, other) => one.or(other),
         };
         for sums in threads {
-            all.counts.add(&sums.counts);
+            all.tally.add(&sums.tally);
+            all.tally.trends.merge(&sums.tally.trends);
             all.images += sums.images;
             all.switches.add(&sums.switches);
             all.startup_updates += sums.startup_updates;
             all.steady_updates += sums.steady_updates;
             all.startup.merge(&sums.startup);
-            all.delayed.merge(&sums.delayed);
             all.steady.merge(&sums.steady);
-            all.posts.merge(&sums.posts);
-            all.generics.merge(&sums.generics);
-            merge(&mut all.encoding, &sums.encoding);
-            merge(&mut all.decoding, &sums.decoding);
-            merge(&mut all.round_trips, &sums.round_trips);
-            all.trends.merge(&sums.trends);
-            all.worst = all.worst.worse(sums.worst);
-            all.unkept += sums.unkept;
             all.first_request = earlier(all.first_request, sums.first_request);
             all.parted = [all.parted, sums.parted].into_iter().flatten().reduce(f64::max);
         }
@@ -405,13 +358,6 @@ impl Sums {
         all.generics_received_per_second = sum(|figures| figures.generics_received_per_second);
         all.timed_generics_per_second = sum(|figures| figures.timed_generics_per_second);
         all
-    }
-}
-
-/// Merges a recorder that has samples: most runs time no encodings and no decodings.
-fn merge(into: &mut Recorder, from: &Recorder) {
-    if from.samples() + from.negatives() > 0 {
-        into.merge(from);
     }
 }
 

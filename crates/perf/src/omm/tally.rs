@@ -6,115 +6,77 @@ use tapeline_omm::rwf::{Domain, MessageClass, MessageView, flags};
 use super::bursts::Served;
 use super::stamp::Stamp;
 
-/// Counts of a thread since its last tally. Each tool counts its own actions and leaves the others at zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+/// Defines the counts, and their sums.
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counts of a thread since its last tally. Each tool counts its own actions and leaves the others at zero.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub(super) struct Counts {
+            $($(#[$doc])* pub(super) $name: u64,)*
+        }
+
+        impl Counts {
+            /// Adds another tally's counts.
+            pub(super) fn add(&mut self, other: &Self) {
+                // Saturating: the peer controls the numbers that `lost` is of.
+                $(self.$name = self.$name.saturating_add(other.$name);)*
+            }
+        }
+    };
+}
+
+counts! {
     /// Requests that a consumer sent, or a provider received.
-    pub(super) requests: u64,
+    requests,
     /// Images in open/ok state that a consumer received or a provider sent.
-    pub(super) images: u64,
+    images,
     /// Images whose data was suspect: they do not count towards the steady state.
-    pub(super) suspect_images: u64,
+    suspect_images,
     /// Item statuses: closed or suspect.
-    pub(super) statuses: u64,
+    statuses,
     /// Updates received or sent.
-    pub(super) updates: u64,
+    updates,
     /// Sent updates that carry a time.
-    pub(super) stamped_updates: u64,
+    stamped_updates,
     /// Updates from standby servers: not included in `updates`.
-    pub(super) standby_updates: u64,
+    standby_updates,
     /// Posts that a consumer sent, or a provider received.
-    pub(super) posts: u64,
+    posts,
     /// Sent posts that carry a time.
-    pub(super) stamped_posts: u64,
+    stamped_posts,
     /// Posts that a provider reflected as updates, or that the consumer received back.
-    pub(super) reflected_posts: u64,
+    reflected_posts,
     /// Posts that were dropped because the queue of posts to send back was full.
-    pub(super) dropped_posts: u64,
+    dropped_posts,
     /// Sent generic messages.
-    pub(super) generics_sent: u64,
+    generics_sent,
     /// Sent generic messages that carry a time.
-    pub(super) stamped_generics: u64,
+    stamped_generics,
     /// Received generic messages.
-    pub(super) generics_received: u64,
+    generics_received,
     /// Messages that could not be parsed.
-    pub(super) malformed: u64,
+    malformed,
     /// Slices with back pressure on the connection: their messages were sent in a later slice.
-    pub(super) held_back: u64,
+    held_back,
     /// Transport messages that were due, sent or not.
-    pub(super) messages_due: u64,
+    messages_due,
     /// Transport messages sent. Received ones count as updates.
-    pub(super) messages_sent: u64,
+    messages_sent,
     /// Sent transport messages that carry a time.
-    pub(super) stamped_messages: u64,
+    stamped_messages,
     /// Bytes of sent transport messages, without transport overhead and before compression.
-    pub(super) bytes_sent: u64,
+    bytes_sent,
     /// Bytes of received transport messages, counted in the same way.
-    pub(super) bytes_received: u64,
+    bytes_received,
     /// Missing messages, by gaps in the sequence numbers of later messages.
-    pub(super) lost: u64,
+    lost,
     /// Messages whose sequence number had already passed.
-    pub(super) out_of_order: u64,
+    out_of_order,
     /// Messages that were queued on a connection and never sent: not included in the sent counts.
-    pub(super) unsent: u64,
+    unsent,
 }
 
 impl Counts {
-    /// Adds another tally's counts.
-    pub(super) fn add(&mut self, other: &Self) {
-        let Self {
-            requests,
-            images,
-            suspect_images,
-            statuses,
-            updates,
-            stamped_updates,
-            standby_updates,
-            posts,
-            stamped_posts,
-            reflected_posts,
-            dropped_posts,
-            generics_sent,
-            stamped_generics,
-            generics_received,
-            malformed,
-            held_back,
-            messages_due,
-            messages_sent,
-            stamped_messages,
-            bytes_sent,
-            bytes_received,
-            lost,
-            out_of_order,
-            unsent,
-        } = other;
-        self.requests += requests;
-        self.images += images;
-        self.suspect_images += suspect_images;
-        self.statuses += statuses;
-        self.updates += updates;
-        self.stamped_updates += stamped_updates;
-        self.standby_updates += standby_updates;
-        self.posts += posts;
-        self.stamped_posts += stamped_posts;
-        self.reflected_posts += reflected_posts;
-        self.dropped_posts += dropped_posts;
-        self.generics_sent += generics_sent;
-        self.stamped_generics += stamped_generics;
-        self.generics_received += generics_received;
-        self.malformed += malformed;
-        self.held_back += held_back;
-        self.messages_due += messages_due;
-        self.messages_sent += messages_sent;
-        self.stamped_messages += stamped_messages;
-        self.bytes_sent += bytes_sent;
-        self.bytes_received += bytes_received;
-        // The peer controls the numbers.
-        self.lost = self.lost.saturating_add(*lost);
-        self.out_of_order += out_of_order;
-        self.unsent += unsent;
-    }
-
     /// Subtracts messages that were counted as sent and never went out.
     pub(super) fn take_off(&mut self, unsent: &Self) {
         for (sent, unsent) in [
@@ -355,6 +317,19 @@ impl Tally {
         self.worst = Served::default();
     }
 
+    /// Adds another's counts and times; neither its trends nor its single times.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.counts.add(&other.counts);
+        self.updates.merge(&other.updates);
+        self.posts.merge(&other.posts);
+        self.generics.merge(&other.generics);
+        merge(&mut self.encoding, &other.encoding);
+        merge(&mut self.decoding, &other.decoding);
+        merge(&mut self.round_trips, &other.round_trips);
+        self.worst = self.worst.worse(other.worst);
+        self.unkept += other.unkept;
+    }
+
     /// A slice of this thread began `late_ns` nanoseconds after its due time. Call in each slice that sends.
     pub(super) fn slice(&mut self, late_ns: i64) {
         self.trends.begun(Nanos(monotonic_ns()), late_ns);
@@ -392,6 +367,13 @@ impl Tally {
             Some(_) => self.unkept += 1,
             None => {}
         }
+    }
+}
+
+/// Merges a recorder that has samples: most runs time no encodings and no decodings.
+pub(super) fn merge(into: &mut Recorder, from: &Recorder) {
+    if from.samples() + from.negatives() > 0 {
+        into.merge(from);
     }
 }
 

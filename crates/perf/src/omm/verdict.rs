@@ -3,10 +3,11 @@
 use tapeline_measure::{Evidence, Lateness, Rank, Trend, Verdict, figures, judge};
 
 use super::bursts::Served;
-use super::collect::{Rates, RunSettings, Tool};
+use super::collect::{Rates, RunSettings};
 use super::stamp::Unit;
 use super::sums::{Figures, Sums};
 use super::tally::{Counts, Terms, Times, Trends};
+use super::tool::Tool;
 
 /// Why a run has no result.
 #[derive(Debug)]
@@ -25,8 +26,8 @@ pub(super) fn evidence(run: &RunSettings<'_>, terms: Terms, threads: &[&Sums], s
     let (mut lost, mut due, mut sent) = (0_u64, 0, 0);
     let mut worst = Served::default();
     for sums in threads {
-        let counts = &sums.counts;
-        trends.merge(&sums.trends);
+        let counts = &sums.tally.counts;
+        trends.merge(&sums.tally.trends);
         messages += match run.tool {
             Tool::Consumer => counts.images + counts.updates + counts.generics_received,
             Tool::Provider | Tool::NiProvider => counts.images + counts.updates + counts.generics_sent,
@@ -42,7 +43,7 @@ pub(super) fn evidence(run: &RunSettings<'_>, terms: Terms, threads: &[&Sums], s
         // Messages that the connection accepted do not count against the sender, whether or not they were sent.
         sent += counts.messages_sent + counts.unsent;
         held_back += counts.held_back;
-        worst = worst.worse(sums.worst);
+        worst = worst.worse(sums.tally.worst);
         if let Some(rate) = sums.sent.while_active() {
             sent_rate_hz += rate;
             active += 1;
@@ -96,7 +97,8 @@ const CLOCK_ERROR_NS: i64 = 1_000;
 /// another unit.
 fn impossible(threads: &[&Sums], seconds: f64) -> Option<(u64, u64)> {
     let longest_ns = (seconds.max(1.0) * 1e9) as u64;
-    let kinds: [fn(&Sums) -> &Times; 3] = [|sums| &sums.steady, |sums| &sums.posts, |sums| &sums.generics];
+    let kinds: [fn(&Sums) -> &Times; 3] =
+        [|sums| &sums.steady, |sums| &sums.tally.posts, |sums| &sums.tally.generics];
     kinds.into_iter().find_map(|kind| {
         let (mut wrong, mut all) = (0_u64, 0_u64);
         for sums in threads {
@@ -146,7 +148,7 @@ pub(super) fn of(
     let result = if knows_due { &times.response } else { &times.service }.percentiles();
     let p99 = result.at(Rank::P99);
     evidence.result = Some(result);
-    if evidence.sent == 0 && all.counts.messages_due == 0 {
+    if evidence.sent == 0 && all.tally.counts.messages_due == 0 {
         return (Verdict::NoResult, NOBODY.to_owned());
     }
     if let Some((wrong, of)) = impossible(&[all], seconds) {
@@ -154,13 +156,13 @@ pub(super) fn of(
     }
     let (mut verdict, mut why) = judge(&evidence);
     if matches!(verdict, Verdict::Pass | Verdict::Noisy)
-        && let Some(omission) = omission(run.tool, &run.rates, &all.counts)
+        && let Some(omission) = omission(run.tool, &run.rates, &all.tally.counts)
     {
         (verdict, why) = (Verdict::GeneratorLimited, omission);
     } else if verdict == Verdict::Pass {
-        why = passes(&messages(run.tool, &all.counts, &evidence), times, &evidence, p99);
+        why = passes(&messages(run.tool, &all.tally.counts, &evidence), times, &evidence, p99);
     }
-    let late = all.trends.late;
+    let late = all.tally.trends.late;
     if late > 0 {
         let what = match run.tool {
             Tool::Consumer => "messages with a time",
@@ -177,16 +179,16 @@ pub(super) fn of(
             why.push_str(&format!("; worst response time {}", figures::duration(worst)));
         }
     }
-    if all.worst.due > 0 && run.tool == Tool::Provider && verdict != Verdict::Pass {
+    if all.tally.worst.due > 0 && run.tool == Tool::Provider && verdict != Verdict::Pass {
         why.push_str(&format!(
             "; the connection that had the least had {:.1} % of what was due to it",
-            all.worst.share() * 100.0
+            all.tally.worst.share() * 100.0
         ));
     }
-    if all.counts.unsent > 0 {
+    if all.tally.counts.unsent > 0 {
         why.push_str(&format!(
             "; {} messages did not go out before the end, and are not counted as sent",
-            figures::thousands(all.counts.unsent)
+            figures::thousands(all.tally.counts.unsent)
         ));
     }
     if times.service.samples() > 0 && !knows_due {

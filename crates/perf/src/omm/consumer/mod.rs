@@ -29,8 +29,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::plan::ConsumerPlan;
-use super::collect::{self, Limit, Rates, RunSettings, Tool};
+use super::collect::{self, Limit, Rates, RunSettings};
 use super::options::ConsumerArgs;
+use super::tool::Tool;
 
 /// Runs a thread of a consumer with these options.
 #[cfg(test)]
@@ -46,9 +47,9 @@ impl ConsumerArgs {
         let plan = Arc::new(ConsumerPlan::new(self)?);
         let run = RunSettings {
             tool: Tool::Consumer,
-            inputs: plan.inputs(self),
-            threads: &self.threads,
-            results: &self.results,
+            inputs: plan.inputs(),
+            threads: &self.run.threads,
+            results: &self.run.results,
             summary_file: &self.summary_file,
             stats_file: &self.stats_file,
             limit: Limit::SteadyState {
@@ -64,7 +65,7 @@ impl ConsumerArgs {
                 generics: self.generic_msg_rate,
                 stamped_generics: self.generic_msg_latency_rate,
             },
-            tick_rate: self.pace.tick_rate,
+            tick_rate: plan.tick_rate(),
             unit: plan.unit,
         };
         collect::run(&run, move |number, link| working::work(&plan, number, link))

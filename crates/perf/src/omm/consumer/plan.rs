@@ -6,9 +6,7 @@ use std::time::Duration;
 use tapeline_client::connection::JsonSettings;
 use tapeline_client::ema_config::{Chosen, Group};
 use tapeline_client::login::Login;
-use tapeline_console::arguments::Core;
 use tapeline_console::failure::Hinted;
-use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_console::paths;
 use tapeline_omm::Dictionary;
 use tapeline_omm::role::consumer::{Backoff, ConsumerSettings};
@@ -25,50 +23,30 @@ use super::servers::Servers;
 
 /// The work of all threads.
 pub(super) struct ConsumerPlan {
+    /// The options, with the dictionary's files that are used.
+    pub(super) args: ConsumerArgs,
     /// Per thread.
     servers: Vec<Servers>,
     pub(super) credentials: Login,
     pub(super) settings: ConsumerSettings,
     pub(super) json: JsonSettings,
     pub(super) dictionary: Arc<Dictionary>,
-    dictionary_files: DictionaryArgs,
     /// Contents of posts and generic messages; `None` if neither is sent.
     pub(super) messages: Option<Messages>,
-    pub(super) service: String,
-    pub(super) asks_by_id: bool,
     /// Of all threads: first the common ones.
     items: Vec<ListedItem>,
     pub(super) division: Division,
-    pub(super) tick_rate: u64,
-    pub(super) request_rate: u64,
-    /// Posts per second, and those with a time.
-    pub(super) posts: MessageRate,
-    /// The same for generic messages.
-    pub(super) generics: MessageRate,
-    pub(super) is_snapshot: bool,
-    pub(super) measures_decode: bool,
-    pub(super) says_due: bool,
-    pub(super) spins: bool,
-    /// Cores of the API dispatch threads, one for each connection; empty with user dispatch.
-    pub(super) api_threads: Vec<Core>,
     pub(super) unit: Unit,
-}
-
-/// Messages per second, and those that carry a time.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MessageRate {
-    pub(super) all: u64,
-    pub(super) stamped: u64,
 }
 
 impl ConsumerPlan {
     /// # Errors
     /// A file cannot be read or is invalid; options contradict each other or the files.
     pub(super) fn new(args: &ConsumerArgs) -> anyhow::Result<Self> {
-        let mut chosen = args.config.load(Group::Consumer)?;
+        let mut chosen = args.run.config.load(Group::Consumer)?;
         let dictionary_files = args.dictionary.clone().or(chosen.dictionary.take()).or_usual();
         let dictionary = dictionary_files.load()?;
-        let threads = args.threads.threads.len().max(1);
+        let threads = args.run.threads().max(1);
         let division = args.items.division(threads);
         let items = item_list::load(args.items.item_file.as_deref(), division.listed())?;
         let servers = Servers::of_threads(args, &mut chosen, threads)?;
@@ -76,21 +54,16 @@ impl ConsumerPlan {
         if let Some(item) = items.iter().find(|item| item.is_snapshot).filter(|_| has_standby) {
             let what =
                 format!("servers stand by, and item {} is a snapshot, which ends with its image", item.name);
-            return Err(Hinted::new(
-                what,
-                "take snapshot=\"true\" from the item list, or leave out the standby",
-            )
-            .into());
+            let hint = "take snapshot=\"true\" from the item list, or leave out the standby";
+            return Err(Hinted::new(what, hint).into());
         }
-        let posts = MessageRate { all: args.posting_rate, stamped: args.posting_latency_rate };
-        let generics = MessageRate { all: args.generic_msg_rate, stamped: args.generic_msg_latency_rate };
-        let messages = match posts.all + generics.all {
+        let messages = match args.posting_rate + args.generic_msg_rate {
             0 => None,
             _ => Some(Messages::load(args.msg_file.as_deref(), &dictionary)?),
         };
         if let Some(messages) = &messages {
-            for (kind, rates) in [(Kind::Post, posts), (Kind::Generic, generics)] {
-                if rates.all > 0 {
+            for kind in [Kind::Post, Kind::Generic] {
+                if rates(args, kind).0 > 0 {
                     check(&items, messages, kind, args)?;
                 }
             }
@@ -104,22 +77,11 @@ impl ConsumerPlan {
                 .credentials()?
                 .with_round_trips(!args.no_rtt && chosen.takes_round_trips.unwrap_or(true)),
             dictionary,
-            dictionary_files,
             messages,
-            service: args.service_name.clone(),
-            asks_by_id: args.use_service_id,
             items,
             division,
-            tick_rate: args.pace.tick_rate,
-            request_rate: args.request_rate,
-            posts,
-            generics,
-            is_snapshot: args.snapshot,
-            measures_decode: args.measure_decode,
-            says_due: !args.no_due,
-            spins: args.busy_read,
-            api_threads: args.api_threads(),
-            unit: if args.times.nano_time { Unit::Nanos } else { Unit::Micros },
+            unit: args.run.unit(),
+            args: ConsumerArgs { dictionary: dictionary_files, ..args.clone() },
         })
     }
 
@@ -133,6 +95,16 @@ impl ConsumerPlan {
         self.division.items(&self.items, thread)
     }
 
+    /// Slices per second.
+    pub(super) fn tick_rate(&self) -> u64 {
+        self.args.run.pace.tick_rate
+    }
+
+    /// Messages of this kind per second, and those that carry a time.
+    pub(super) fn rates(&self, kind: Kind) -> (u64, u64) {
+        rates(&self.args, kind)
+    }
+
     /// Payloads for items of this domain, sent in turn.
     pub(super) fn payloads(&self, kind: Kind, domain: Domain) -> &[Payload] {
         self.messages.as_ref().map_or(&[], |messages| payloads(messages, kind, domain))
@@ -144,11 +116,11 @@ impl ConsumerPlan {
     }
 
     /// The test inputs, as in the guide's summary.
-    pub(super) fn inputs(&self, args: &ConsumerArgs) -> Vec<(&'static str, String)> {
+    pub(super) fn inputs(&self) -> Vec<(&'static str, String)> {
         let count = self.servers.iter().map(Servers::count).max().unwrap_or_default();
         let names: Vec<String> = (0..count).map(|number| self.names(number)).collect();
         let standby = self.servers.iter().find_map(|servers| servers.standby);
-        args.test_inputs(self.credentials.name(), &names, standby, &self.dictionary_files)
+        self.args.test_inputs(self.credentials.name(), &names, standby)
     }
 
     /// Display names of all threads' endpoints for one server.
@@ -167,6 +139,14 @@ fn settings(chosen: &Chosen, items: usize) -> ConsumerSettings {
     let first = chosen.reconnect_min.unwrap_or(second);
     let most = chosen.reconnect_max.unwrap_or(first).max(first);
     ConsumerSettings { reconnect: Backoff { first, most }, most_items: usual.most_items.max(items), ..usual }
+}
+
+fn rates(args: &ConsumerArgs, kind: Kind) -> (u64, u64) {
+    match kind {
+        Kind::Post => (args.posting_rate, args.posting_latency_rate),
+        Kind::Generic => (args.generic_msg_rate, args.generic_msg_latency_rate),
+        Kind::Update => (0, 0),
+    }
 }
 
 /// Whether an item accepts messages of this kind.

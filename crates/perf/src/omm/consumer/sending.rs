@@ -14,7 +14,7 @@ use tapeline_omm::rwf::{
 use super::super::slices::{Lots, Share, Slices};
 use super::super::stamp::{self, Stamp};
 use super::super::tally::{Counts, Kind, Tally};
-use super::plan::{ConsumerPlan, MessageRate};
+use super::plan::ConsumerPlan;
 
 /// All traffic that is sent in the steady state.
 pub(super) struct SteadyTraffic {
@@ -60,10 +60,10 @@ impl SteadyTraffic {
         poster: PostUserInfo,
         start: Nanos,
     ) -> Self {
-        let flow = |kind, items, rate| Flow::new(plan, kind, items, rate, poster);
-        let flows = [flow(Kind::Post, posts, plan.posts), flow(Kind::Generic, generics, plan.generics)];
-        let flows = flows.into_iter().flatten().collect();
-        Self { slices: Slices::new(plan.tick_rate, start), due: start, is_held: false, flows }
+        let flows = [(Kind::Post, posts), (Kind::Generic, generics)];
+        let flows =
+            flows.into_iter().filter_map(|(kind, items)| Flow::new(plan, kind, items, poster)).collect();
+        Self { slices: Slices::new(plan.tick_rate(), start), due: start, is_held: false, flows }
     }
 
     /// When the next slice is due; `None` if nothing is ever sent.
@@ -104,10 +104,10 @@ impl Flow {
         plan: &Arc<ConsumerPlan>,
         kind: Kind,
         items: Vec<(Handle, Domain)>,
-        rate: MessageRate,
         poster: PostUserInfo,
     ) -> Option<Self> {
-        if rate.all == 0 || items.is_empty() {
+        let (rate, stamped) = plan.rates(kind);
+        if rate == 0 || items.is_empty() {
             return None;
         }
         let payloads = items.iter().flat_map(|(_, domain)| plan.payloads(kind, *domain));
@@ -119,8 +119,8 @@ impl Flow {
             items,
             item: 0,
             turns: [0; 256],
-            share: Share::new(rate.all, plan.tick_rate),
-            lots: Lots::new(rate.stamped, plan.tick_rate, monotonic_ns()),
+            share: Share::new(rate, plan.tick_rate()),
+            lots: Lots::new(stamped, plan.tick_rate(), monotonic_ns()),
             sent: 0,
             burst: 0,
             stamped: None,
@@ -181,7 +181,7 @@ impl Flow {
         let stamp = due.map(|due| {
             let unit = self.plan.unit;
             let field = if self.kind == Kind::Post { stamp::POST } else { stamp::GENERIC };
-            let due = self.plan.says_due.then(|| unit.wire_of(due.0));
+            let due = (!self.plan.args.no_due).then(|| unit.wire_of(due.0));
             Stamp { field, sent: unit.wire_of(monotonic_ns()), due }
         });
         let sent = match self.kind {

@@ -119,7 +119,7 @@ impl Server {
         let directory = self.consumer.directory();
         match self.service_id {
             Some(id) => directory.service(id),
-            None => directory.named(&plan.service),
+            None => directory.named(&plan.args.service_name),
         }
     }
 
@@ -144,10 +144,10 @@ impl Server {
 
     /// Begins to request items.
     pub(super) fn begin(&mut self, plan: &ConsumerPlan, now: Nanos) {
-        self.service_id = self.service(plan).map(|service| service.id).filter(|_| plan.asks_by_id);
+        self.service_id = self.service(plan).map(|service| service.id).filter(|_| plan.args.use_service_id);
         self.asking = Some(Asking {
-            slices: Slices::new(plan.tick_rate, now),
-            share: Share::new(plan.request_rate, plan.tick_rate),
+            slices: Slices::new(plan.tick_rate(), now),
+            share: Share::new(plan.args.request_rate, plan.tick_rate()),
             opened: 0,
             posts: Vec::new(),
             generics: Vec::new(),
@@ -165,7 +165,7 @@ impl Server {
         let asking = self.asking.as_mut().filter(|_| !self.consumer.is_ended());
         let Some(Asking { slices, share, opened, posts, generics }) = asking else { return Ok(false) };
         let (items, count) = (plan.items_of(thread), plan.division.of(thread));
-        let service = self.service_id.map_or(ServiceName::Name(&plan.service), ServiceName::Id);
+        let service = self.service_id.map_or(ServiceName::Name(&plan.args.service_name), ServiceName::Id);
         let before = *opened;
         while *opened < count
             && let Some((slice, due)) = slices.begin(now)
@@ -174,9 +174,9 @@ impl Server {
             let burst = usize::try_from(share.burst(slice)).unwrap_or(usize::MAX);
             let numbered = items.clone().enumerate().skip(*opened).take(burst);
             for (number, item) in numbered {
-                let is_streaming = !item.is_snapshot && !plan.is_snapshot;
-                let takes = |kind, rate: u64| rate > 0 && is_streaming && takes(item, kind);
-                let sends = takes(Kind::Generic, plan.generics.all);
+                let is_streaming = !item.is_snapshot && !plan.args.snapshot;
+                let takes = |kind| plan.rates(kind).0 > 0 && is_streaming && takes(item, kind);
+                let sends = takes(Kind::Generic);
                 let handle = self.consumer.open(&ItemRequest {
                     domain: item.domain,
                     is_streaming,
@@ -185,7 +185,7 @@ impl Server {
                     closure: number as u64,
                     ..ItemRequest::new(service, item.name.as_bytes())
                 })?;
-                if takes(Kind::Post, plan.posts.all) {
+                if takes(Kind::Post) {
                     posts.push((handle, item.domain));
                 }
                 if sends {

@@ -88,8 +88,8 @@ impl Servers {
         threads: usize,
     ) -> anyhow::Result<Vec<Self>> {
         let mut all = vec![Self::new(args, chosen)?; threads];
-        for (place, name) in args.config.further(Group::Consumer, threads)? {
-            let mut chosen = args.config.load_further(Group::Consumer, place, &name)?;
+        for (place, name) in args.run.config.further(Group::Consumer, threads)? {
+            let mut chosen = args.run.config.load_further(Group::Consumer, place, &name)?;
             all[place] = Self::new(args, &mut chosen)?;
         }
         Ok(all)

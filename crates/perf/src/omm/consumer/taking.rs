@@ -100,7 +100,7 @@ impl Taking {
         let now = monotonic_ns();
         self.link.say(Word::Milestone(Milestone::AllImages(Nanos(now))));
         self.link.begin(RunPhase::Steady);
-        if self.plan.is_snapshot {
+        if self.plan.args.snapshot {
             self.link.say(Word::Milestone(Milestone::Done(Nanos(now))));
         }
     }
@@ -112,7 +112,7 @@ impl Taking {
 
     /// The requested service.
     pub(super) fn service(&self) -> &str {
-        &self.plan.service
+        &self.plan.args.service_name
     }
 
     /// Replaces the dictionary.
@@ -181,7 +181,7 @@ impl Taking {
     #[inline]
     fn update(&mut self, message: &MessageView<'_>) {
         self.link.tally.counts.updates += 1;
-        let found = match self.plan.measures_decode {
+        let found = match self.plan.args.measure_decode {
             false => self.read(message),
             true => {
                 let begun = monotonic_ns();
@@ -200,7 +200,8 @@ impl Taking {
         let now = monotonic_ns();
         let poster = message.header().ok().and_then(|header| header.post_user_info());
         // A post without a poster's identity counts as this connection's own, as in the public tools.
-        let is_own = poster.map_or(found.post != 0 && self.plan.posts.all > 0, |by| by == self.poster);
+        let is_own =
+            poster.map_or(found.post != 0 && self.plan.args.posting_rate > 0, |by| by == self.poster);
         if is_own {
             self.link.tally.counts.reflected_posts += 1;
         }

@@ -33,7 +33,7 @@ pub(super) fn work(plan: &Arc<ConsumerPlan>, thread: usize, link: Link) {
     let mut taking = Taking::new(plan, thread, link);
     let how = Working::new(plan, thread, &mut taking).and_then(|mut working| {
         let mut reactor = Reactor::new(working.servers.len())?;
-        match plan.api_threads.get(thread) {
+        match plan.args.run.api_threads().get(thread) {
             None => working.run(&mut reactor),
             Some(core) => dispatching::run(&mut working, &mut reactor, core.0),
         }
@@ -186,7 +186,7 @@ impl<'a> Working<'a> {
         if number != self.active || !has_begun || self.servers[number].is_up(&self.plan) {
             return;
         }
-        let what = format!("the service {} is down, or gone", self.plan.service);
+        let what = format!("the service {} is down, or gone", self.plan.args.service_name);
         let name = &self.servers[number].endpoint(&self.plan).server;
         let why = format!("{name}: {what}");
         let is_of_service = self.plan.servers(self.thread).standby == Some(StandbyMode::Service);
@@ -212,7 +212,7 @@ impl<'a> Working<'a> {
                 }
                 self.stage = Stage::Startup;
             } else if !std::mem::replace(&mut server.has_said_no_service, true) {
-                let (service, directory) = (&self.plan.service, server.consumer.directory());
+                let (service, directory) = (&self.plan.args.service_name, server.consumer.directory());
                 let names: Vec<&str> = directory.services().filter_map(|service| service.name()).collect();
                 let is_there = server.service(&self.plan).is_some_and(|service| service.state().is_some());
                 self.taking.note(&match (is_there, names.is_empty()) {
@@ -245,7 +245,7 @@ impl<'a> Working<'a> {
             if self.plan.division.of(thread) == 0 {
                 self.taking.complete();
             }
-            self.stage = if self.plan.is_snapshot { Stage::Over } else { self.steady(now) };
+            self.stage = if self.plan.args.snapshot { Stage::Over } else { self.steady(now) };
         }
         Ok(())
     }
@@ -295,7 +295,7 @@ impl<'a> Working<'a> {
 
     /// Time until there is more to do than receive.
     fn wait(&self, next: Option<Nanos>) -> Duration {
-        if self.plan.spins || matches!(self.stage, Stage::Over) {
+        if self.plan.args.busy_read || matches!(self.stage, Stage::Over) {
             return Duration::ZERO;
         }
         next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now().0))).min(TURN)

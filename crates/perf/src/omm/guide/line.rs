@@ -5,8 +5,8 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, Args, Command};
 
-use super::Tool;
 use crate::omm::options::{ConsumerArgs, NiProviderArgs, ProviderArgs, TransportPerfArgs};
+use crate::omm::tool::Tool;
 
 /// Options that combine when given several times.
 const CUMULATIVE: &[&str] = &["tls-version"];
@@ -27,16 +27,20 @@ struct Given {
     is_guides: bool,
 }
 
+/// The options of a tool.
+pub(super) fn options(tool: Tool) -> Command {
+    let command = Command::new("tool");
+    match tool {
+        Tool::Consumer => ConsumerArgs::augment_args(command),
+        Tool::Provider => ProviderArgs::augment_args(command),
+        Tool::NiProvider => NiProviderArgs::augment_args(command),
+        Tool::Transport => TransportPerfArgs::augment_args(command),
+    }
+}
+
 impl Line {
     pub(super) fn new(tool: Tool) -> Self {
-        let command = Command::new("tool");
-        let options = match tool {
-            Tool::Consumer => ConsumerArgs::augment_args(command),
-            Tool::Provider => ProviderArgs::augment_args(command),
-            Tool::NiProvider => NiProviderArgs::augment_args(command),
-            Tool::Transport => TransportPerfArgs::augment_args(command),
-        };
-        Self { options, given: Vec::new() }
+        Self { options: options(tool), given: Vec::new() }
     }
 
     /// Finds the option with this name or alias: its name, and whether its value is the next word.

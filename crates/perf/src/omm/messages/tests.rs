@@ -2,6 +2,7 @@ use tapeline_console::failure::{hints, text};
 use tapeline_omm::rwf::{DataType, Map, MapAction};
 use tapeline_omm::{Fid, FieldList};
 
+use super::super::cases;
 use super::super::stamp::{self, Stamp};
 use super::*;
 
@@ -193,97 +194,44 @@ fn refused(from: &str, to: &str) -> String {
 
 #[test]
 fn what_is_wrong_is_said_with_file_line_and_field() {
-    for (from, to, said) in [
-        (
-            "data=\"39.91\"",
-            "data=\"x\"",
-            "small.xml:5: field 22 (BID): 'x' is no REAL; expected a number with 14 decimals at most, a fraction such as 3 5/8, Inf, -Inf or NaN",
-        ),
-        ("data=\"39.91\"", "", "small.xml:5: field 22 (BID): it has no attribute data"),
-        (
-            "fieldId=\"14265\"",
-            "fieldId=\"99\"",
-            "small.xml:6: field 99 is not in the dictionary (--dictionary names the file of another one, such as RDMFieldDictionary, and --enums its enumerations)",
-        ),
-        (
-            "fieldId=\"22\"",
-            "fieldId=\"99999\"",
-            "small.xml:5: fieldId is '99999'; expected a number from -32768 to 32767",
-        ),
-        ("fieldId=\"22\" ", "", "small.xml:5: fieldEntry has no fieldId"),
-        (
-            "RSSL_DT_TIME",
-            "RSSL_DT_DATE",
-            "small.xml:6: field 14265 (QUOTIM_NS) is a TIME by the dictionary, and not a RSSL_DT_DATE (write RSSL_DT_TIME)",
-        ),
-        (
-            "RSSL_DT_TIME",
-            "RSSL_DT_TIM",
-            "small.xml:6: field 14265 (QUOTIM_NS): there is no type RSSL_DT_TIM (there is RSSL_DT_TIME)",
-        ),
-        (
-            "fieldId=\"25\"",
-            "fieldId=\"3902\"",
-            "small.xml:7: field 3902 carries the times that the tools put in (leave it out)",
-        ),
-        (
-            "<refreshMsg>",
-            "<refresh>",
-            "small.xml:8: this is not XML: ill-formed document: expected `</refresh>`, but `</refreshMsg>` was found",
-        ),
-        (
-            "<genMsg>",
-            "<genMsg><x/>",
-            "small.xml:12: genMsg has more than one element in it; expected one dataBody",
-        ),
-        (
-            "<postMsg><updateMsg>",
-            "<postMsg><genMsg/><updateMsg>",
-            "small.xml:11: postMsg has more than one element in it; expected one updateMsg",
-        ),
-        (
-            "<marketByOrderMsgList>",
-            "<marketByOrderMsgList/><marketByOrderMsgList>",
-            "small.xml:14: marketByOrderMsgList has no refreshMsg",
-        ),
-        (
-            "setId=\"0\"",
-            "setId=\"1\"",
-            "small.xml:16: setId is '1'; expected 0, the only set that LSEG's decoders read",
-        ),
-        (
-            "<fieldList setId=\"0\">",
-            "<fieldList setId=\"2\">",
-            "small.xml:20: setId is '2'; this map has no such set (a fieldSetDef before the entries defines one)",
-        ),
-        (
-            "data=\"500\"",
-            "data=\"70000\"",
-            "small.xml:22: field 3855 (QUOTIM_MS): its set has it as a UINT_2, into which this value does not go",
-        ),
-        (
-            "fieldId=\"3427\" dataType=\"RSSL_DT_REAL\" data=\"1.50\"",
-            "fieldId=\"3429\" dataType=\"RSSL_DT_REAL\" data=\"1.50\"",
-            "small.xml:21: field 1 of this list is not field 1 of its set (its first fields are those of the set, in the same order)",
-        ),
-        (
-            "RSSL_MPEA_ADD_ENTRY",
-            "RSSL_MPEA_ADD_ENTRIES",
-            "small.xml:20: action is 'RSSL_MPEA_ADD_ENTRIES'; expected RSSL_MPEA_UPDATE_ENTRY, RSSL_MPEA_ADD_ENTRY, RSSL_MPEA_DELETE_ENTRY",
-        ),
-        (" key=\"99\"", "", "small.xml:28: mapEntry has no key"),
-        (
-            "RSSL_DT_UINT_2",
-            "RSSL_DT_REAL_4RB",
-            "small.xml:18: field 3855 (QUOTIM_MS) is a UINT by the dictionary, and not a RSSL_DT_REAL_4RB (write RSSL_DT_UINT)",
-        ),
-        (
-            "<msgFormat>",
-            "<messages>",
-            "small.xml:31: this is not XML: ill-formed document: expected `</messages>`, but `</msgFormat>` was found",
-        ),
-    ] {
-        assert_eq!(refused(from, to), said, "{to}");
+    for [from, to, said] in cases(
+        r#"
+            data="39.91" => data="x"
+                => small.xml:5: field 22 (BID): 'x' is no REAL; expected a number with 14 decimals at most, a fraction such as 3 5/8, Inf, -Inf or NaN
+            data="39.91" =>  => small.xml:5: field 22 (BID): it has no attribute data
+            fieldId="14265" => fieldId="99"
+                => small.xml:6: field 99 is not in the dictionary (--dictionary names the file of another one, such as RDMFieldDictionary, and --enums its enumerations)
+            fieldId="22" => fieldId="99999" => small.xml:5: fieldId is '99999'; expected a number from -32768 to 32767
+            fieldId="22" =>  => small.xml:5: fieldEntry has no fieldId
+            RSSL_DT_TIME => RSSL_DT_DATE
+                => small.xml:6: field 14265 (QUOTIM_NS) is a TIME by the dictionary, and not a RSSL_DT_DATE (write RSSL_DT_TIME)
+            RSSL_DT_TIME => RSSL_DT_TIM
+                => small.xml:6: field 14265 (QUOTIM_NS): there is no type RSSL_DT_TIM (there is RSSL_DT_TIME)
+            fieldId="25" => fieldId="3902" => small.xml:7: field 3902 carries the times that the tools put in (leave it out)
+            <refreshMsg> => <refresh>
+                => small.xml:8: this is not XML: ill-formed document: expected `</refresh>`, but `</refreshMsg>` was found
+            <genMsg> => <genMsg><x/> => small.xml:12: genMsg has more than one element in it; expected one dataBody
+            <postMsg><updateMsg> => <postMsg><genMsg/><updateMsg>
+                => small.xml:11: postMsg has more than one element in it; expected one updateMsg
+            <marketByOrderMsgList> => <marketByOrderMsgList/><marketByOrderMsgList>
+                => small.xml:14: marketByOrderMsgList has no refreshMsg
+            setId="0" => setId="1" => small.xml:16: setId is '1'; expected 0, the only set that LSEG's decoders read
+            <fieldList setId="0"> => <fieldList setId="2">
+                => small.xml:20: setId is '2'; this map has no such set (a fieldSetDef before the entries defines one)
+            data="500" => data="70000"
+                => small.xml:22: field 3855 (QUOTIM_MS): its set has it as a UINT_2, into which this value does not go
+            fieldId="3427" dataType="RSSL_DT_REAL" data="1.50" => fieldId="3429" dataType="RSSL_DT_REAL" data="1.50"
+                => small.xml:21: field 1 of this list is not field 1 of its set (its first fields are those of the set, in the same order)
+            RSSL_MPEA_ADD_ENTRY => RSSL_MPEA_ADD_ENTRIES
+                => small.xml:20: action is 'RSSL_MPEA_ADD_ENTRIES'; expected RSSL_MPEA_UPDATE_ENTRY, RSSL_MPEA_ADD_ENTRY, RSSL_MPEA_DELETE_ENTRY
+            key="99" =>  => small.xml:28: mapEntry has no key
+            RSSL_DT_UINT_2 => RSSL_DT_REAL_4RB
+                => small.xml:18: field 3855 (QUOTIM_MS) is a UINT by the dictionary, and not a RSSL_DT_REAL_4RB (write RSSL_DT_UINT)
+            <msgFormat> => <messages>
+                => small.xml:31: this is not XML: ill-formed document: expected `</messages>`, but `</msgFormat>` was found
+        "#,
+    ) {
+        assert_eq!(refused(&from, &to), said, "{to}");
     }
     let without = |from: &str, to: &str| SMALL.replace(from, to);
     for (file, said) in [

@@ -19,8 +19,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::plan::NiProviderPlan;
-use super::collect::{self, Limit, Rates, RunSettings, Tool};
+use super::collect::{self, Limit, Rates, RunSettings};
 use super::options::NiProviderArgs;
+use super::tool::Tool;
 
 impl NiProviderArgs {
     /// Runs the tool to its end; the code is the process's exit status.
@@ -30,15 +31,15 @@ impl NiProviderArgs {
         let run = RunSettings {
             tool: Tool::NiProvider,
             inputs: plan.inputs(self),
-            threads: &self.threads,
-            results: &self.results,
+            threads: &self.run.threads,
+            results: &self.run.results,
             summary_file: &self.summary_file,
             stats_file: &self.stats_file,
             limit: Limit::RunTime(Duration::from_secs(self.publishing.run_time())),
             is_timed: self.publishing.run_time.is_some(),
             images: Vec::new(),
             rates: Rates { updates: self.publishing.update_rate, ..Rates::default() },
-            tick_rate: self.pace.tick_rate,
+            tick_rate: self.run.pace.tick_rate,
             unit: plan.publishing.unit,
         };
         collect::run(&run, move |number, link| working::work(&plan, number, link))

@@ -20,14 +20,12 @@ use super::super::division::Division;
 use super::super::item_list::{self, ListedItem};
 use super::super::options::NiProviderArgs;
 use super::super::publishing::Publishing;
-use super::super::stamp::Unit;
 
 /// The work of all threads.
 pub(super) struct NiProviderPlan {
     /// Name of the settings in the configuration.
     name: String,
     pub(super) publishing: Publishing,
-    pub(super) measures_decode: bool,
     /// Endpoints of each thread, to be tried in turn; at least one each.
     endpoints: Vec<Vec<Endpoint>>,
     pub(super) credentials: Login,
@@ -51,12 +49,11 @@ impl NiProviderPlan {
     /// # Errors
     /// A file cannot be read or is invalid; options contradict each other or the files.
     pub(super) fn new(args: &NiProviderArgs) -> anyhow::Result<Self> {
-        let mut chosen = args.config.load(Group::NiProvider)?;
+        let mut chosen = args.run.config.load(Group::NiProvider)?;
         let dictionary_files = args.dictionary.clone().or(chosen.dictionary.take()).or_usual();
         let dictionary = dictionary_files.load()?;
-        let unit = if args.times.nano_time { Unit::Nanos } else { Unit::Micros };
-        let publishing = Publishing::new(&args.publishing, args.pace.tick_rate, unit, &dictionary)?;
-        let threads = args.threads.threads.len().max(1);
+        let publishing = Publishing::new(&args.publishing, &args.run, &dictionary)?;
+        let threads = args.run.threads().max(1);
         let division = args.items.division(threads);
         let items = item_list::load(args.items.item_file.as_deref(), division.listed())?;
         if let Some(item) = items.iter().find(|item| publishing.is_book(item.domain).is_none()) {
@@ -66,8 +63,8 @@ impl NiProviderPlan {
         }
         let settings = settings(&chosen, items.len());
         let mut endpoints = vec![args.server.endpoints(chosen.hosts, USUAL)?; threads];
-        for (place, name) in args.config.further(Group::NiProvider, threads)? {
-            let chosen = args.config.load_further(Group::NiProvider, place, &name)?;
+        for (place, name) in args.run.config.further(Group::NiProvider, threads)? {
+            let chosen = args.run.config.load_further(Group::NiProvider, place, &name)?;
             endpoints[place] = args.server.endpoints(chosen.hosts, USUAL)?;
         }
         for endpoint in endpoints.iter_mut().flatten() {
@@ -78,12 +75,11 @@ impl NiProviderPlan {
             name: chosen.name,
             service: ServiceEntry::new(id, publishing.info(name, vendor), ServiceState::UP),
             publishing,
-            measures_decode: args.publishing.measure_decode,
             endpoints,
             credentials: args.login.credentials()?,
             settings,
             json: chosen.json,
-            api_threads: args.dispatch.beside(&args.threads),
+            api_threads: args.run.api_threads(),
             dictionary,
             dictionary_files,
             items,

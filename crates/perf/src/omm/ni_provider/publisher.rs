@@ -73,18 +73,17 @@ impl Publisher {
         self.images == self.items.len()
     }
 
-    /// Sends up to `most` images.
+    /// Sends a burst of images.
     ///
     /// # Errors
     /// An image exceeds the limits of a message.
     pub(super) fn send_images(
         &mut self,
         publishing: &Publishing,
-        most: u64,
         provider: &mut NiProvider,
         out: &mut dyn Outbox,
     ) -> Result<Progress, Refused> {
-        for _ in 0..most {
+        for _ in 0..publishing.args.refresh_burst_size {
             let Some(item) = self.items.get(self.images) else { return Ok(Progress::Done) };
             let payload = &publishing.contents(item.is_book).messages.refresh;
             let image = Publish::Refresh(publishing.image_header(item.domain, payload));
@@ -118,17 +117,11 @@ impl Publisher {
             }
             let Some(item) = self.items.get_mut(self.next) else { return Progress::Done };
             let contents = publishing.contents(item.is_book);
-            let Some((payload, encoded)) = contents.update(item.update) else { return Progress::Done };
+            let Some((payload, _)) = contents.update(item.update) else { return Progress::Done };
             let stamp = publishing.stamp(stamp::UPDATE, due);
             let what = (update_type(payload), payload.container());
-            let is_copied = encoded.is_some() && stamp.is_none();
             let sent = provider.write_update(out, item.handle, what, &mut |room| {
-                if !is_copied {
-                    return publishing.encode(payload, stamp, room, tally);
-                }
-                let bytes = payload.encoded();
-                room.get_mut(..bytes.len()).ok_or(Refused::Full)?.copy_from_slice(bytes);
-                Ok(bytes.len())
+                publishing.encode(payload, stamp, room, tally)
             });
             if sent == Ok(Sent::Full) {
                 if self.held_in != begun {

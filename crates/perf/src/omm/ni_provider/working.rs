@@ -32,7 +32,7 @@ const GOODBYE_NS: u64 = 5_000_000_000;
 pub(super) fn work(plan: &Arc<NiProviderPlan>, thread: usize, mut link: Link) {
     // It has no start-up phase: images are part of its traffic.
     link.tally.phase = RunPhase::Steady;
-    let decoder = plan.measures_decode.then(|| Decoder::new(Arc::clone(&plan.dictionary)));
+    let decoder = plan.publishing.args.measure_decode.then(|| Decoder::new(Arc::clone(&plan.dictionary)));
     let mut publisher = Publisher::new(link, decoder);
     let how = Working::new(plan, thread, &mut publisher).and_then(|mut working| working.run(&mut publisher));
     publisher.link.end(how);
@@ -74,8 +74,9 @@ impl Working {
             publisher.items.push(PublishedItem { handle, domain: item.domain, is_book, update: 0 });
         }
         let publishing = &plan.publishing;
-        let (tick_rate, seed) = (publishing.tick_rate, now().0 ^ (thread as u64).rotate_right(16));
-        let updates = Bursts::new(publishing.update_rate, publishing.stamped_updates, tick_rate, 0, seed);
+        let (traffic, tick_rate) = (&publishing.args, publishing.tick_rate);
+        let seed = now().0 ^ (thread as u64).rotate_right(16);
+        let updates = Bursts::new(traffic.update_rate, traffic.stamped_updates(), tick_rate, 0, seed);
         Ok(Self {
             plan: Arc::clone(plan),
             thread,
@@ -172,7 +173,7 @@ impl Working {
         }
         let Self { provider, updates, slices, begun, is_behind, .. } = self;
         if *is_behind {
-            publisher.send_images(publishing, publishing.image_burst, provider, &mut out)?;
+            publisher.send_images(publishing, provider, &mut out)?;
         }
         let mut progress = publisher.send_updates(publishing, updates, slices, *begun, provider, &mut out);
         *is_behind = progress != Progress::Done;
@@ -182,7 +183,7 @@ impl Working {
             sender.flush();
             let mut out = self.room.outbox(&mut sender);
             loop {
-                progress = publisher.send_images(publishing, publishing.image_burst, provider, &mut out)?;
+                progress = publisher.send_images(publishing, provider, &mut out)?;
                 if progress != Progress::More || monotonic_ns() >= due.0 {
                     break;
                 }
@@ -283,7 +284,7 @@ impl Handler for HubEvents<'_> {
                 working.room =
                     RoleConnection::new(Side::Client, agreed, &working.plan.dictionary, working.plan.json);
                 working.room.set_services(working.provider.directory());
-                working.room.set_pack(working.plan.publishing.pack);
+                working.room.set_pack(working.plan.publishing.args.max_pack_count);
                 working.provider.connected(now, &mut working.room.outbox(sender));
             }
             Event::Message(received) => {

@@ -1,15 +1,13 @@
 //! `tapeline omm consumer`: ConsPerf.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tapeline_client::ema_config::StandbyMode;
-use tapeline_console::arguments::Core;
 use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_console::omm::login::LoginArgs;
-use tapeline_console::omm::transport::{ClientArgs, ConfigArgs};
+use tapeline_console::omm::transport::ClientArgs;
 use tapeline_console::paths::FilePath;
 
-use super::{DispatchArgs, ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate, seconds};
-use clap::ValueEnum;
+use super::{ItemArgs, RunArgs, rate, seconds};
 
 /// Open many items of a provider, and measure the received messages.
 #[derive(Clone, Debug, Args)]
@@ -68,17 +66,7 @@ pub struct ConsumerArgs {
     #[arg(long, value_name = "NAME", default_value = "ConsStats")]
     pub(in super::super) stats_file: String,
     #[command(flatten)]
-    pub(in super::super) pace: PaceArgs,
-    #[command(flatten)]
-    pub(in super::super) threads: ThreadArgs,
-    #[command(flatten)]
-    pub(in super::super) dispatch: DispatchArgs,
-    #[command(flatten)]
-    pub(in super::super) times: TimeArgs,
-    #[command(flatten)]
-    pub(in super::super) results: ResultArgs,
-    #[command(flatten)]
-    pub(in super::super) config: ConfigArgs,
+    pub(in super::super) run: RunArgs,
     #[command(flatten)]
     pub(in super::super) server: ClientArgs,
     /// Warm standby server, which takes over when the server of --server is lost; can be given several times
@@ -109,12 +97,5 @@ impl From<StandbyModeArg> for StandbyMode {
             StandbyModeArg::Login => Self::Login,
             StandbyModeArg::Service => Self::Service,
         }
-    }
-}
-
-impl ConsumerArgs {
-    /// Cores of the API dispatch threads; empty with user dispatch.
-    pub(in super::super) fn api_threads(&self) -> Vec<Core> {
-        self.dispatch.beside(&self.threads)
     }
 }

@@ -7,10 +7,12 @@ mod provider;
 mod rules;
 mod transport;
 
+use std::fmt;
 use std::time::Duration;
 
 use clap::Args;
 use tapeline_console::arguments::{self, Core};
+use tapeline_console::omm::transport::ConfigArgs;
 use tapeline_console::output::Format;
 use tapeline_console::paths::FilePath;
 
@@ -21,6 +23,7 @@ pub(super) use self::provider::PublishingArgs;
 pub(super) use self::transport::End;
 pub use self::transport::TransportPerfArgs;
 use super::division::Division;
+use super::stamp::Unit;
 
 /// How many messages carry a time: a number per second, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,15 @@ fn stamp_rate(text: &str) -> Result<StampRate, String> {
     match text {
         "all" => Ok(StampRate::All),
         text => rate(text).map(StampRate::PerSecond),
+    }
+}
+
+impl fmt::Display for StampRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PerSecond(rate) => rate.fmt(f),
+            Self::All => f.write_str("all"),
+        }
     }
 }
 
@@ -130,28 +142,6 @@ pub(super) struct ThreadArgs {
     pub(super) main_thread: Core,
 }
 
-/// Which threads receive messages.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Threads")]
-pub(super) struct DispatchArgs {
-    /// API dispatch: for each thread, a second thread receives from its connections
-    #[arg(long)]
-    api_dispatch: bool,
-    /// Cores of the API dispatch threads, one for each thread; -1 for a thread that is not pinned
-    #[arg(long, value_name = "CORES", value_delimiter = ',', allow_hyphen_values = true, value_parser = arguments::core)]
-    api_threads: Vec<Core>,
-}
-
-impl DispatchArgs {
-    /// Cores of the API dispatch threads; empty with user dispatch.
-    pub(super) fn beside(&self, threads: &ThreadArgs) -> Vec<Core> {
-        match self.api_dispatch && self.api_threads.is_empty() {
-            true => vec![Core(None); threads.threads.len()],
-            false => self.api_threads.clone(),
-        }
-    }
-}
-
 /// Outputs for the results.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Results")]
@@ -176,13 +166,46 @@ pub(super) struct ResultArgs {
     pub(super) format: Format,
 }
 
-/// Format of times on the wire.
+/// Options of every tool that has a role of the model.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Times")]
-pub(super) struct TimeArgs {
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) pace: PaceArgs,
+    #[command(flatten)]
+    pub(super) threads: ThreadArgs,
+    /// API dispatch: for each thread, a second thread receives from its connections
+    #[arg(long, help_heading = "Threads")]
+    api_dispatch: bool,
+    /// Cores of the API dispatch threads, one for each thread; -1 for a thread that is not pinned
+    #[arg(long, value_name = "CORES", value_delimiter = ',', allow_hyphen_values = true, value_parser = arguments::core, help_heading = "Threads")]
+    api_threads: Vec<Core>,
     /// Use time stamps in nanoseconds instead of microseconds; set it at both ends
-    #[arg(long)]
+    #[arg(long, help_heading = "Times")]
     pub(super) nano_time: bool,
+    #[command(flatten)]
+    pub(super) results: ResultArgs,
+    #[command(flatten)]
+    pub(super) config: ConfigArgs,
+}
+
+impl RunArgs {
+    /// Number of threads.
+    pub(super) fn threads(&self) -> usize {
+        self.threads.threads.len()
+    }
+
+    /// Cores of the API dispatch threads; empty with user dispatch.
+    pub(super) fn api_threads(&self) -> Vec<Core> {
+        match self.api_dispatch && self.api_threads.is_empty() {
+            true => vec![Core(None); self.threads()],
+            false => self.api_threads.clone(),
+        }
+    }
+
+    /// The unit of times on the wire.
+    pub(super) fn unit(&self) -> Unit {
+        if self.nano_time { Unit::Nanos } else { Unit::Micros }
+    }
 }
 
 /// Parses a tool's options from a command line.

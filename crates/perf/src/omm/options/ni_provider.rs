@@ -3,11 +3,11 @@
 use clap::Args;
 use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_console::omm::login::LoginArgs;
-use tapeline_console::omm::transport::{ClientArgs, ConfigArgs};
+use tapeline_console::omm::transport::ClientArgs;
 use tapeline_console::paths::FilePath;
 
 use super::provider::PublishingArgs;
-use super::{DispatchArgs, ItemArgs, PaceArgs, ResultArgs, ServiceArgs, ThreadArgs, TimeArgs};
+use super::{ItemArgs, RunArgs, ServiceArgs};
 
 /// Publish many items to a hub, at a rate.
 #[derive(Clone, Debug, Args)]
@@ -25,17 +25,7 @@ pub struct NiProviderArgs {
     #[arg(long, value_name = "NAME", default_value = "NIProvStats")]
     pub(in super::super) stats_file: String,
     #[command(flatten)]
-    pub(in super::super) pace: PaceArgs,
-    #[command(flatten)]
-    pub(in super::super) threads: ThreadArgs,
-    #[command(flatten)]
-    pub(in super::super) dispatch: DispatchArgs,
-    #[command(flatten)]
-    pub(in super::super) times: TimeArgs,
-    #[command(flatten)]
-    pub(in super::super) results: ResultArgs,
-    #[command(flatten)]
-    pub(in super::super) config: ConfigArgs,
+    pub(in super::super) run: RunArgs,
     #[command(flatten)]
     pub(in super::super) server: ClientArgs,
     #[command(flatten)]

@@ -2,13 +2,10 @@
 
 use clap::Args;
 use tapeline_console::omm::dictionaries::DictionaryArgs;
-use tapeline_console::omm::transport::{ConfigArgs, ServerArgs};
+use tapeline_console::omm::transport::ServerArgs;
 use tapeline_console::paths::FilePath;
 
-use super::{
-    DispatchArgs, PaceArgs, ResultArgs, ServiceArgs, StampRate, ThreadArgs, TimeArgs, rate, seconds,
-    stamp_rate,
-};
+use super::{RunArgs, ServiceArgs, StampRate, rate, seconds, stamp_rate};
 
 /// Traffic of both providers.
 #[derive(Clone, Debug, Args)]
@@ -97,17 +94,7 @@ pub struct ProviderArgs {
     #[arg(long, value_name = "NAME", default_value = "ProvStats")]
     pub(in super::super) stats_file: String,
     #[command(flatten)]
-    pub(in super::super) pace: PaceArgs,
-    #[command(flatten)]
-    pub(in super::super) threads: ThreadArgs,
-    #[command(flatten)]
-    pub(in super::super) dispatch: DispatchArgs,
-    #[command(flatten)]
-    pub(in super::super) times: TimeArgs,
-    #[command(flatten)]
-    pub(in super::super) results: ResultArgs,
-    #[command(flatten)]
-    pub(in super::super) config: ConfigArgs,
+    pub(in super::super) run: RunArgs,
     #[command(flatten)]
     pub(in super::super) server: ServerArgs,
     #[command(flatten)]

@@ -2,8 +2,7 @@
 
 use tapeline_console::failure::Hinted;
 
-use super::{ConsumerArgs, DispatchArgs, NiProviderArgs, ProviderArgs, StampRate, ThreadArgs};
-use crate::omm::options::provider::PublishingArgs;
+use super::{ConsumerArgs, ItemArgs, NiProviderArgs, ProviderArgs, PublishingArgs, RunArgs, StampRate};
 
 /// Maximum of `--delay-steady-state-calc`, in milliseconds.
 const LONGEST_DELAY_MS: u64 = 30_000;
@@ -16,18 +15,14 @@ impl ConsumerArgs {
             check_server("--server", server)?;
         }
         self.standby.iter().try_for_each(|server| check_server("--standby", server))?;
-        let ticks = self.pace.tick_rate;
+        let ticks = self.run.pace.tick_rate;
         if self.request_rate < ticks {
             return Err(below_ticks("--request-rate", self.request_rate, ticks));
         }
+        let (posts, generics) = (self.posting_latency_rate, self.generic_msg_latency_rate);
         for (option, rate, stamped_option, stamped) in [
-            ("--posting-rate", self.posting_rate, "--posting-latency-rate", self.posting_latency_rate),
-            (
-                "--generic-msg-rate",
-                self.generic_msg_rate,
-                "--generic-msg-latency-rate",
-                self.generic_msg_latency_rate,
-            ),
+            ("--posting-rate", self.posting_rate, "--posting-latency-rate", posts),
+            ("--generic-msg-rate", self.generic_msg_rate, "--generic-msg-latency-rate", generics),
         ] {
             check_rates(option, rate, stamped_option, StampRate::PerSecond(stamped), ticks)?;
             if rate > 0 && self.snapshot {
@@ -35,14 +30,12 @@ impl ConsumerArgs {
                 return Err(Hinted::of_options(what, "leave one of them out"));
             }
         }
-        check_common(self.items.common_item_count, self.items.item_count, self.threads.threads.len())?;
-        self.dispatch.check(&self.threads)?;
-        if !self.api_threads().is_empty() && self.busy_read {
+        check_common(&self.items, self.run.threads())?;
+        self.run.check()?;
+        if !self.run.api_threads().is_empty() && self.busy_read {
             let what = "--busy-read is of user dispatch, and --api-dispatch or --api-threads is given";
-            return Err(Hinted::of_options(
-                what,
-                "leave one of them out: two threads that never sleep hold each other up",
-            ));
+            let hint = "leave one of them out: two threads that never sleep hold each other up";
+            return Err(Hinted::of_options(what, hint));
         }
         let (delay, time) = (self.delay_steady_state_calc, self.steady_state_time);
         if delay > LONGEST_DELAY_MS {
@@ -65,9 +58,15 @@ impl ProviderArgs {
     /// The options break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         let (rate, stamped) = (self.generic_msg_rate, self.generic_msg_latency_rate);
-        self.publishing.check(self.pace.tick_rate)?;
-        self.dispatch.check(&self.threads)?;
-        check_rates("--generic-msg-rate", rate, "--generic-msg-latency-rate", stamped, self.pace.tick_rate)?;
+        self.publishing.check(self.run.pace.tick_rate)?;
+        self.run.check()?;
+        check_rates(
+            "--generic-msg-rate",
+            rate,
+            "--generic-msg-latency-rate",
+            stamped,
+            self.run.pace.tick_rate,
+        )?;
         check_pre_enc(self.publishing.pre_enc, rate, "--generic-msg-latency-rate", stamped)
     }
 }
@@ -79,21 +78,19 @@ impl NiProviderArgs {
         if let Some(server) = &self.server.server {
             check_server("--server", server)?;
         }
-        self.publishing.check(self.pace.tick_rate)?;
-        self.dispatch.check(&self.threads)?;
-        check_common(self.items.common_item_count, self.items.item_count, self.threads.threads.len())
+        self.publishing.check(self.run.pace.tick_rate)?;
+        self.run.check()?;
+        check_common(&self.items, self.run.threads())
     }
 }
 
-impl DispatchArgs {
-    fn check(&self, threads: &ThreadArgs) -> Result<(), Hinted> {
-        let (api_threads, threads) = (self.beside(threads).len(), threads.threads.len());
+impl RunArgs {
+    fn check(&self) -> Result<(), Hinted> {
+        let (api_threads, threads) = (self.api_threads().len(), self.threads());
         if api_threads > 0 && api_threads != threads {
             let what = format!("--api-threads names {api_threads}, and --threads {threads}");
-            return Err(Hinted::of_options(
-                what,
-                "there is one of these beside each of those: name equally many",
-            ));
+            let hint = "there is one of these beside each of those: name equally many";
+            return Err(Hinted::of_options(what, hint));
         }
         Ok(())
     }
@@ -175,7 +172,8 @@ fn check_pre_enc(encodes_once: bool, rate: u64, option: &str, stamped: StampRate
 }
 
 /// Common items do not exceed the items of each thread.
-fn check_common(common: usize, all: usize, threads: usize) -> Result<(), Hinted> {
+fn check_common(items: &ItemArgs, threads: usize) -> Result<(), Hinted> {
+    let (common, all) = (items.common_item_count, items.item_count);
     let each = all / threads.max(1);
     if common <= each {
         return Ok(());
@@ -190,6 +188,7 @@ fn check_common(common: usize, all: usize, threads: usize) -> Result<(), Hinted>
 mod tests {
     use super::super::of;
     use super::*;
+    use crate::omm::cases;
 
     fn broken(said: Result<(), Hinted>) -> String {
         said.unwrap_err().to_string()
@@ -197,81 +196,58 @@ mod tests {
 
     #[test]
     fn rules_name_both_options_and_their_values() {
-        for (line, said) in [
-            ("--server localhost", "--server is 'localhost'; expected HOST:PORT, such as localhost:14002"),
-            ("--server :14002", "--server is ':14002'; expected HOST:PORT, such as localhost:14002"),
-            (
-                "--server localhost:99999",
-                "--server is 'localhost:99999', and '99999' is no port; expected 1 to 65535",
-            ),
-            ("--standby feed:0", "--standby is 'feed:0', and '0' is no port; expected 1 to 65535"),
-            ("--request-rate 10", "--request-rate is 10, less than --tick-rate, which is 1000"),
-            ("--request-rate 0", "--request-rate is 0, less than --tick-rate, which is 1000"),
-            ("--posting-rate 10", "--posting-rate is 10, less than --tick-rate, which is 1000"),
-            ("--generic-msg-rate 10", "--generic-msg-rate is 10, less than --tick-rate, which is 1000"),
-            ("--posting-latency-rate 1", "--posting-latency-rate is 1, more than --posting-rate, which is 0"),
-            (
-                "--generic-msg-rate 5000 --generic-msg-latency-rate 2000",
-                "--generic-msg-latency-rate is 2000, more than --tick-rate, which is 1000",
-            ),
-            (
-                "--posting-rate 1000 --snapshot",
-                "--posting-rate is 1000, and --snapshot closes every item with its image",
-            ),
-            (
-                "--generic-msg-rate 1000 --snapshot",
-                "--generic-msg-rate is 1000, and --snapshot closes every item with its image",
-            ),
-            (
-                "--item-count 9 --threads -1,-1 --common-item-count 5",
-                "--common-item-count is 5, more than each of 2 threads has of --item-count, which is 9",
-            ),
-            (
-                "--delay-steady-state-calc 30001",
-                "--delay-steady-state-calc is 30001 ms; expected 30000 at most",
-            ),
-            (
-                "--delay-steady-state-calc 2001 --steady-state-time 2",
-                "--delay-steady-state-calc is 2001 ms, and --steady-state-time 2 s: nothing would count",
-            ),
-        ] {
-            assert_eq!(broken(of::<ConsumerArgs>(line).check()), said, "{line}");
+        for [line, said] in cases(
+            "
+                --server localhost => --server is 'localhost'; expected HOST:PORT, such as localhost:14002
+                --server :14002 => --server is ':14002'; expected HOST:PORT, such as localhost:14002
+                --server localhost:99999 => --server is 'localhost:99999', and '99999' is no port; expected 1 to 65535
+                --standby feed:0 => --standby is 'feed:0', and '0' is no port; expected 1 to 65535
+                --request-rate 10 => --request-rate is 10, less than --tick-rate, which is 1000
+                --request-rate 0 => --request-rate is 0, less than --tick-rate, which is 1000
+                --posting-rate 10 => --posting-rate is 10, less than --tick-rate, which is 1000
+                --generic-msg-rate 10 => --generic-msg-rate is 10, less than --tick-rate, which is 1000
+                --posting-latency-rate 1 => --posting-latency-rate is 1, more than --posting-rate, which is 0
+                --generic-msg-rate 5000 --generic-msg-latency-rate 2000
+                    => --generic-msg-latency-rate is 2000, more than --tick-rate, which is 1000
+                --posting-rate 1000 --snapshot => --posting-rate is 1000, and --snapshot closes every item with its image
+                --generic-msg-rate 1000 --snapshot => --generic-msg-rate is 1000, and --snapshot closes every item with its image
+                --item-count 9 --threads -1,-1 --common-item-count 5
+                    => --common-item-count is 5, more than each of 2 threads has of --item-count, which is 9
+                --delay-steady-state-calc 30001 => --delay-steady-state-calc is 30001 ms; expected 30000 at most
+                --delay-steady-state-calc 2001 --steady-state-time 2
+                    => --delay-steady-state-calc is 2001 ms, and --steady-state-time 2 s: nothing would count
+            ",
+        ) {
+            assert_eq!(broken(of::<ConsumerArgs>(&line).check()), said, "{line}");
         }
-        for (line, said) in [
-            ("--update-rate 10", "--update-rate is 10, less than --tick-rate, which is 1000"),
-            (
-                "--update-rate 0 --latency-update-rate 10",
-                "--latency-update-rate is 10, more than --update-rate, which is 0",
-            ),
-            ("--tick-rate 5", "--latency-update-rate is 10, more than --tick-rate, which is 5"),
-            ("--api-threads 0,1", "--api-threads names 2, and --threads 1"),
-            ("--pack-buffer-size 9", "--pack-buffer-size is 9, and --max-pack-count 1: nothing is packed"),
-            ("--generic-msg-rate 10", "--generic-msg-rate is 10, less than --tick-rate, which is 1000"),
-            (
-                "--generic-msg-rate 5000 --generic-msg-latency-rate 6000",
-                "--generic-msg-latency-rate is 6000, more than --generic-msg-rate, which is 5000",
-            ),
-            (
-                "--pre-enc --latency-update-rate all",
-                "--pre-enc has no effect with --latency-update-rate all: what carries a time is encoded each time",
-            ),
-            (
-                "--pre-enc --generic-msg-rate 1000 --generic-msg-latency-rate all",
-                "--pre-enc has no effect with --generic-msg-latency-rate all: what carries a time is encoded each time",
-            ),
-        ] {
-            assert_eq!(broken(of::<ProviderArgs>(line).check()), said, "{line}");
+        for [line, said] in cases(
+            "
+                --update-rate 10 => --update-rate is 10, less than --tick-rate, which is 1000
+                --update-rate 0 --latency-update-rate 10 => --latency-update-rate is 10, more than --update-rate, which is 0
+                --tick-rate 5 => --latency-update-rate is 10, more than --tick-rate, which is 5
+                --api-threads 0,1 => --api-threads names 2, and --threads 1
+                --pack-buffer-size 9 => --pack-buffer-size is 9, and --max-pack-count 1: nothing is packed
+                --generic-msg-rate 10 => --generic-msg-rate is 10, less than --tick-rate, which is 1000
+                --generic-msg-rate 5000 --generic-msg-latency-rate 6000
+                    => --generic-msg-latency-rate is 6000, more than --generic-msg-rate, which is 5000
+                --pre-enc --latency-update-rate all
+                    => --pre-enc has no effect with --latency-update-rate all: what carries a time is encoded each time
+                --pre-enc --generic-msg-rate 1000 --generic-msg-latency-rate all
+                    => --pre-enc has no effect with --generic-msg-latency-rate all: what carries a time is encoded each time
+            ",
+        ) {
+            assert_eq!(broken(of::<ProviderArgs>(&line).check()), said, "{line}");
         }
-        for (line, said) in [
-            ("--server [::1]:x", "--server is '[::1]:x', and 'x' is no port; expected 1 to 65535"),
-            ("--update-rate 10", "--update-rate is 10, less than --tick-rate, which is 1000"),
-            ("--api-threads 0,1", "--api-threads names 2, and --threads 1"),
-            (
-                "--item-count 10 --common-item-count 11",
-                "--common-item-count is 11, more than each of 1 threads has of --item-count, which is 10",
-            ),
-        ] {
-            assert_eq!(broken(of::<NiProviderArgs>(line).check()), said, "{line}");
+        for [line, said] in cases(
+            "
+                --server [::1]:x => --server is '[::1]:x', and 'x' is no port; expected 1 to 65535
+                --update-rate 10 => --update-rate is 10, less than --tick-rate, which is 1000
+                --api-threads 0,1 => --api-threads names 2, and --threads 1
+                --item-count 10 --common-item-count 11
+                    => --common-item-count is 11, more than each of 1 threads has of --item-count, which is 10
+            ",
+        ) {
+            assert_eq!(broken(of::<NiProviderArgs>(&line).check()), said, "{line}");
         }
     }
 

@@ -14,6 +14,7 @@ use tapeline_console::paths::{self, FilePath};
 use tapeline_wire::rssl::SubProtocol;
 
 use super::super::transport::SHORTEST;
+use super::inputs::yes;
 use super::rules::check_server;
 use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
 
@@ -387,7 +388,6 @@ impl TransportPerfArgs {
 
     /// The summary's TEST INPUTS: the tool's own names in its order.
     pub(in super::super) fn inputs(&self) -> Vec<(&'static str, String)> {
-        let yes = |is: bool| if is { "Yes" } else { "No" }.to_owned();
         let settings = self.settings();
         let usual = |value: Option<u32>| match value {
             Some(0) | None => "(use default)".to_owned(),
@@ -400,13 +400,6 @@ impl TransportPerfArgs {
             (false, false) => "socket",
         };
         let reflecting = |text: String| if self.reflect_msgs { "0 (reflecting)".to_owned() } else { text };
-        let stamps = match self.stamps() {
-            StampRate::PerSecond(rate) => rate.to_string(),
-            StampRate::All => "all".to_owned(),
-        };
-        let cores = self.threads.threads.iter();
-        let cores: Vec<String> =
-            cores.map(|core| core.0.map_or_else(|| "-1".to_owned(), |core| core.to_string())).collect();
         let client = self.client().server.unwrap_or_default();
         let (host, port) = client.rsplit_once(':').unwrap_or((&client, ""));
         let mut inputs = vec![
@@ -426,14 +419,14 @@ impl TransportPerfArgs {
         }
         inputs.extend([
             ("App Type", if self.end() == End::Server { "server" } else { "client" }.to_owned()),
-            ("Thread List", cores.join(",")),
+            ("Thread List", self.threads.shown()),
             ("Busy Read", yes(self.busy_read)),
             ("Msg Size", self.msg_size.to_string()),
             (
                 "Msg Rate",
                 reflecting(if self.unpaced { "unpaced".to_owned() } else { self.msg_rate.to_string() }),
             ),
-            ("Latency Msg Rate", reflecting(stamps)),
+            ("Latency Msg Rate", reflecting(self.stamps().to_string())),
             ("Output Buffers", settings.guaranteed_output_buffers.unwrap_or(OUTPUT_BUFFERS).to_string()),
             ("Max Fragment Size", settings.max_fragment_size.map_or(6_144, u32::from).to_string()),
             ("Send Buffer Size", usual(settings.sys_send_buf_size)),
@@ -444,7 +437,7 @@ impl TransportPerfArgs {
             ("Tcp_NoDelay", yes(settings.tcp_nodelay.unwrap_or(true))),
             ("Tick Rate", self.pace.tick_rate.to_string()),
             ("Use Direct Writes", yes(self.ends.direct_write)),
-            ("Latency Log File", self.results.latency_file.clone().unwrap_or_else(|| "(none)".to_owned())),
+            ("Latency Log File", self.results.latency_file()),
             ("Summary File", paths::shown(&self.summary_file()).to_string()),
             ("Stats File", self.stats_file()),
             ("Write Stats Interval", self.results.write_stats_interval.to_string()),
@@ -457,18 +450,11 @@ impl TransportPerfArgs {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
+    use super::super::of;
     use super::*;
 
-    #[derive(Parser)]
-    struct Program {
-        #[command(flatten)]
-        args: TransportPerfArgs,
-    }
-
     fn parsed(words: &str) -> TransportPerfArgs {
-        Program::parse_from(std::iter::once("transport").chain(words.split_whitespace())).args
+        of(words)
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use crate::omm::collect::Tool;
 use crate::omm::stamp::Unit;
 use crate::omm::tally::{Kind, Timed};
+use crate::omm::tool::Tool;
 
 /// Names of the columns. Times and latencies are in one unit.
 pub(super) fn header(tool: Tool, unit: Unit) -> String {

@@ -20,8 +20,8 @@ use tapeline_measure::{Verdict, floor_ns};
 use self::record::Results;
 pub(super) use self::record::{Cost, Second};
 pub(super) use self::resources::{Resources, Sample};
-pub(super) use self::statistics::{Interval, IntervalEnd};
-use super::collect::{RunSettings, Tool};
+pub(super) use self::statistics::IntervalEnd;
+use super::collect::RunSettings;
 use super::sums::{Figures, Sums};
 use super::tally::{Tally, Terms};
 use super::verdict::{self, Failure};
@@ -71,7 +71,7 @@ impl<'a> Output<'a> {
             threads.push(ThreadFiles { statistics, latencies, images_said: false });
         }
         let summary = Lines::create(run.summary_file, "--summary-file")?;
-        let folder = RunFolder::create(run.results.run_folder.as_deref(), run.tool.kind())?;
+        let folder = RunFolder::create(run.results.run_folder.as_deref(), &run.tool.kind())?;
         let mut output = Self { run, console, summary, threads, folder, totals: (0, 0) };
         output.begin()?;
         Ok(output)
@@ -111,7 +111,7 @@ impl<'a> Output<'a> {
     /// shows each thread's image retrieval time once complete.
     pub(super) fn interval(
         &mut self,
-        intervals: &[Option<(u64, Interval)>],
+        intervals: &[Option<(u64, Tally)>],
         moment: &IntervalEnd,
         images: &[Option<f64>],
     ) -> anyhow::Result<()> {
@@ -182,8 +182,11 @@ impl<'a> Output<'a> {
         if !percentiles.is_empty() {
             ours.push_str(&format!("--- DISTRIBUTIONS ---\n\n{}\n\n", percentile_table(&percentiles)));
         }
-        if all.unkept > 0 {
-            ours.push_str(&format!("{} single times found no place in the latency file\n\n", all.unkept));
+        if all.tally.unkept > 0 {
+            ours.push_str(&format!(
+                "{} single times found no place in the latency file\n\n",
+                all.tally.unkept
+            ));
         }
         ours.push_str(&format!(
             "{}: {}\n\nrun folder   {}\n",
@@ -201,18 +204,6 @@ impl<'a> Output<'a> {
             Format::Json => self.print(&format!("{}\n", json(&record)?))?,
         }
         Ok(verdict)
-    }
-}
-
-impl Tool {
-    /// The kind of its runs.
-    fn kind(self) -> &'static str {
-        match self {
-            Self::Consumer => "omm-consumer",
-            Self::Provider => "omm-provider",
-            Self::NiProvider => "omm-ni-provider",
-            Self::Transport => "omm-transport",
-        }
     }
 }
 

@@ -7,10 +7,11 @@ use tapeline_measure::{Environment, Evidence, Jitter, Nanos, Recorder, Spent, Ve
 
 use super::resources::Resources;
 use super::transport;
-use crate::omm::collect::{RunSettings, Tool};
+use crate::omm::collect::RunSettings;
 use crate::omm::stamp::Unit;
 use crate::omm::sums::{Figures, PhaseFigures, Sums};
-use crate::omm::tally::Times;
+use crate::omm::tally::{Tally, Times};
+use crate::omm::tool::Tool;
 use crate::run_folder::{self, HopLatency, Phase, Process, RunFolder, Throughput};
 
 /// The distribution of round trips.
@@ -49,7 +50,8 @@ pub(super) struct Results<'a> {
 impl Results<'_> {
     /// The distributions that have samples; the one that represents the run is last.
     fn distributions(&self) -> Vec<(&'static str, &Recorder)> {
-        let Sums { steady, posts, generics, encoding, decoding, round_trips, .. } = self.sums;
+        let Sums { steady, tally, .. } = self.sums;
+        let Tally { posts, generics, encoding, decoding, round_trips, .. } = tally;
         let mut all = vec![("encoding", encoding), ("decoding", decoding), (ROUND_TRIP, round_trips)];
         let of = [
             ("post service", "post response", posts),
@@ -73,7 +75,7 @@ impl Results<'_> {
             .map_or((cost.seconds, run.tool.carried(counts)), |steady| (steady.seconds, steady.updates));
         let over = Duration::from_secs_f64(seconds.max(0.0));
         let mut record = run_folder::Run::new(
-            run.tool.kind(),
+            &run.tool.kind(),
             cost.started,
             over,
             self.evidence.clone(),
@@ -100,7 +102,7 @@ impl Results<'_> {
             record.throughput = transport::throughput(counts, self.figures.overall.seconds);
         }
         record.timeline = cost.timeline.to_vec();
-        let name = run.tool.kind().trim_start_matches("omm-").to_owned();
+        let name = run.tool.command().to_owned();
         record.processes = vec![Process { name, spent: cost.spent }];
         record
     }

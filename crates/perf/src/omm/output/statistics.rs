@@ -2,43 +2,13 @@
 //! lines come first (its chapters 4.6.2, 4.6.4, 5.7.3, 6.7.2 and 6.7.3; 5.7.2 is missing in print, so its columns are
 //! those of the public tools: EmaCppIProvPerf/ProviderThread.cpp), then Tapeline's.
 
-use tapeline_measure::{Nanos, Rank, Recorder, Verdict};
+use tapeline_measure::{Nanos, Rank, Verdict};
 
 use super::resources::Sample;
 use super::transport;
-use crate::omm::collect::Tool;
 use crate::omm::sums::Moments;
-use crate::omm::tally::{Counts, Tally, Terms, Times};
-
-/// Counts and times of one thread in one interval.
-#[derive(Debug)]
-pub(in super::super) struct Interval {
-    pub(super) counts: Counts,
-    pub(super) updates: Times,
-    pub(super) posts: Times,
-    pub(super) generics: Times,
-    pub(super) encoding: Recorder,
-    pub(super) decoding: Recorder,
-}
-
-impl Interval {
-    pub(in super::super) fn new(terms: Terms) -> Self {
-        let Tally { counts, updates, posts, generics, encoding, decoding, .. } = Tally::new(terms);
-        Self { counts, updates, posts, generics, encoding, decoding }
-    }
-
-    pub(in super::super) fn add(&mut self, tally: &Tally) {
-        self.counts.add(&tally.counts);
-        self.updates.merge(&tally.updates);
-        self.posts.merge(&tally.posts);
-        self.generics.merge(&tally.generics);
-        for (into, from) in [(&mut self.encoding, &tally.encoding), (&mut self.decoding, &tally.decoding)] {
-            if from.samples() > 0 {
-                into.merge(from);
-            }
-        }
-    }
-}
+use crate::omm::tally::{Counts, Tally, Times};
+use crate::omm::tool::Tool;
 
 /// The end of an interval, and the process's resource usage in it.
 #[derive(Clone, Copy, Debug)]
@@ -94,15 +64,15 @@ const PERCENTILES: [(&str, Rank); 5] = [
 ];
 
 /// A row.
-pub(super) fn row(tool: Tool, interval: &Interval, moment: &IntervalEnd) -> String {
-    let Interval { counts, updates, posts, generics, .. } = interval;
+pub(super) fn row(tool: Tool, interval: &Tally, moment: &IntervalEnd) -> String {
+    let Tally { counts, updates, posts, generics, .. } = interval;
     let mut cells = vec![utc(moment.utc)];
     match tool {
         Tool::Consumer => {
-            times(&mut cells, &Moments::of(updates));
+            times(&mut cells, &Moments::of(updates), 1);
             cells.push(counts.images.to_string());
             cells.push((counts.updates / moment.seconds.max(1)).to_string());
-            times(&mut cells, &Moments::of(posts));
+            times(&mut cells, &Moments::of(posts), 1);
             generic_cells(&mut cells, counts, generics);
         }
         Tool::Provider => {
@@ -130,18 +100,17 @@ pub(super) fn row(tool: Tool, interval: &Interval, moment: &IntervalEnd) -> Stri
     cells.join(", ")
 }
 
-fn times(cells: &mut Vec<String>, moments: &Moments) {
+/// Cells of moments, with this many decimals.
+pub(super) fn times(cells: &mut Vec<String>, moments: &Moments, places: usize) {
     cells.push(moments.count.to_string());
-    cells.extend(
-        [moments.mean, moments.deviation, moments.max, moments.min].map(|value| format!("{value:.1}")),
-    );
+    let values = [moments.mean, moments.deviation, moments.max, moments.min];
+    cells.extend(values.map(|value| format!("{value:.places$}")));
 }
 
 fn generic_cells(cells: &mut Vec<String>, counts: &Counts, generics: &Times) {
-    let moments = Moments::of(generics);
     let sent = [counts.generics_sent, counts.generics_received, counts.stamped_generics];
     cells.extend(sent.map(|count| count.to_string()));
-    times(cells, &moments);
+    times(cells, &Moments::of(generics), 1);
 }
 
 /// `2021-06-02 13:07:27`.
@@ -155,14 +124,14 @@ fn utc(at: Nanos) -> String {
 pub(super) fn console(
     tool: Tool,
     thread: Option<usize>,
-    interval: &Interval,
+    interval: &Tally,
     moment: &IntervalEnd,
     totals: (u64, u64),
 ) -> String {
     if tool == Tool::Transport {
         return transport::console(thread, interval, moment);
     }
-    let Interval { counts, updates, generics, encoding, decoding, .. } = interval;
+    let Tally { counts, updates, generics, encoding, decoding, .. } = interval;
     let mut text = format!("{:03}: ", moment.second);
     if let Some(number) = thread {
         let what = if tool == Tool::Consumer { "Client" } else { "Thread" };
@@ -204,29 +173,26 @@ pub(super) fn console(
         ));
     }
     text.push_str(&value_line("  GenMsgLat(usec)", &moments));
-    for (name, recorder) in [("Encode time (usec)", encoding), ("Decode time (usec)", decoding)] {
-        if recorder.samples() > 0 {
-            let Moments { count, mean, deviation, max, min } = Moments::of_recorder(recorder);
-            text.push_str(&format!(
-                "  {name}: Avg:{mean:8.3} StdDev:{deviation:8.3} Max:{max:8.3} Min:{min:8.3}, Msgs: {count}\n"
-            ));
-        }
+    for (name, recorder) in [("  Encode time (usec)", encoding), ("  Decode time (usec)", decoding)] {
+        text.push_str(&fine_line(name, &Moments::of_recorder(recorder)));
     }
-    let said = [
+    text.push_str(&faults(&[
         (counts.held_back, "slices held back: the connection took nothing more"),
         (counts.dropped_posts, "posts dropped: too many waited to go back"),
         (counts.statuses, "statuses received"),
         (counts.suspect_images, "suspect images received"),
         (counts.malformed, "messages could not be read"),
-    ];
-    for (count, what) in said {
-        if count > 0 {
-            text.push_str(&format!("  - {count} {what}\n"));
-        }
-    }
+    ]));
     text
 }
 
+/// A line for each count that is not 0.
+pub(super) fn faults(counts: &[(u64, &str)]) -> String {
+    let there = counts.iter().filter(|(count, _)| *count > 0);
+    there.map(|(count, what)| format!("  - {count} {what}\n")).collect()
+}
+
+/// A line of moments, if there are any.
 fn value_line(name: &str, moments: &Moments) -> String {
     let Moments { count, mean, deviation, max, min } = moments;
     if *count == 0 {
@@ -235,13 +201,22 @@ fn value_line(name: &str, moments: &Moments) -> String {
     format!("{name}: Avg:{mean:6.1} StdDev:{deviation:6.1} Max:{max:6.0} Min:{min:6.0}, Msgs: {count}\n")
 }
 
+/// The same with three decimals.
+pub(super) fn fine_line(name: &str, moments: &Moments) -> String {
+    let Moments { count, mean, deviation, max, min } = moments;
+    if *count == 0 {
+        return String::new();
+    }
+    format!("{name}: Avg:{mean:8.3} StdDev:{deviation:8.3} Max:{max:8.3} Min:{min:8.3}, Msgs: {count}\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::omm::tally::{Kind, Timed};
+    use crate::omm::tally::{Kind, Terms, Timed};
 
     /// An interval with samples of every kind, and its end.
-    fn sample() -> (Interval, IntervalEnd) {
+    fn sample() -> (Tally, IntervalEnd) {
         let mut tally = Tally::new(Terms::default());
         let times = [
             (Kind::Update, 50_000),
@@ -280,7 +255,7 @@ mod tests {
             out_of_order: 7,
             unsent: 0,
         };
-        let mut interval = Interval::new(Terms::default());
+        let mut interval = Tally::new(Terms::default());
         interval.add(&tally);
         let moment = IntervalEnd {
             utc: Nanos(1_622_639_247_999_999_999),
@@ -359,7 +334,7 @@ mod tests {
   CPU:  97.49% Mem:   338.21MB
 ";
         assert_eq!(shown(Tool::Transport, Some(2)), transport);
-        let quiet = console(Tool::NiProvider, None, &Interval::new(Terms::default()), &moment, (0, 0));
+        let quiet = console(Tool::NiProvider, None, &Tally::new(Terms::default()), &moment, (0, 0));
         assert_eq!(quiet, "005: UpdRate:        0, CPU:  97.49%, Mem: 338.21MB\n");
     }
 }

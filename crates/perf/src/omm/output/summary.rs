@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use super::resources::Resources;
 use super::transport;
-use crate::omm::collect::{Rates, Tool};
+use crate::omm::collect::Rates;
 use crate::omm::sums::{Figures, Moments, PhaseFigures};
 use crate::omm::tally::Counts;
+use crate::omm::tool::Tool;
 
 /// Width of the input names: that of the longest name.
 const NAME: usize = 24;
@@ -180,15 +181,19 @@ impl SummaryLines {
         self.latency("Latency", &phase.latency, none);
     }
 
-    pub(super) fn latency(&mut self, name: &str, moments: &Moments, none: &str) {
+    fn latency(&mut self, name: &str, moments: &Moments, none: &str) {
+        self.moments(name, moments, 1, none);
+    }
+
+    /// Lines of moments, with this many decimals.
+    pub(super) fn moments(&mut self, name: &str, moments: &Moments, places: usize, none: &str) {
         let Moments { count, mean, deviation, max, min } = moments;
         if *count == 0 {
             return self.say(none);
         }
-        self.say(format_args!("{name} avg (usec): {mean:.1}"));
-        self.say(format_args!("{name} std dev (usec): {deviation:.1}"));
-        self.say(format_args!("{name} max (usec): {max:.1}"));
-        self.say(format_args!("{name} min (usec): {min:.1}"));
+        for (what, value) in [("avg", mean), ("std dev", deviation), ("max", max), ("min", min)] {
+            self.say(format_args!("{name} {what} (usec): {value:.places$}"));
+        }
     }
 
     fn generic_counts(&mut self, rates: Rates, figures: &Figures) {
@@ -226,11 +231,10 @@ impl SummaryLines {
         let Some(resources) = resources else { return };
         let (cpu, memory) = (resources.cpu_percent(), resources.memory_mb());
         self.count("CPU/Memory samples", resources.samples());
-        self.say(format_args!("CPU Usage max (%): {:.2}", cpu.most));
-        self.say(format_args!("CPU Usage min (%): {:.2}", cpu.least));
-        self.say(format_args!("CPU Usage avg (%): {:.2}", cpu.mean));
-        self.say(format_args!("Memory Usage max (MB): {:.2}", memory.most));
-        self.say(format_args!("Memory Usage min (MB): {:.2}", memory.least));
-        self.say(format_args!("Memory Usage avg (MB): {:.2}", memory.mean));
+        for (name, unit, spread) in [("CPU", "%", cpu), ("Memory", "MB", memory)] {
+            for (what, value) in [("max", spread.most), ("min", spread.least), ("avg", spread.mean)] {
+                self.say(format_args!("{name} Usage {what} ({unit}): {value:.2}"));
+            }
+        }
     }
 }

@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use super::resources::{MEGABYTE, Resources};
-use super::statistics::{Interval, IntervalEnd};
+use super::statistics::{self, IntervalEnd};
 use super::summary::SummaryLines;
 use crate::omm::sums::{Figures, Moments};
-use crate::omm::tally::{Counts, Times};
+use crate::omm::tally::{Counts, Tally, Times};
 use crate::run_folder::Throughput;
 
 /// Names of the columns.
@@ -17,45 +17,35 @@ pub(super) const COLUMNS: &str = "UTC, Msgs sent, Bytes sent, Msgs received, Byt
 
 /// A row's cells, without time and resource usage.
 pub(super) fn cells(cells: &mut Vec<String>, counts: &Counts, times: &Times) {
-    let moments = Moments::of(times);
-    let counts =
-        [counts.messages_sent, counts.bytes_sent, counts.updates, counts.bytes_received, moments.count];
-    cells.extend(counts.map(|count| count.to_string()));
-    let times = [moments.mean, moments.deviation, moments.max, moments.min];
-    cells.extend(times.map(|time| format!("{time:.3}")));
+    let sent = [counts.messages_sent, counts.bytes_sent, counts.updates, counts.bytes_received];
+    cells.extend(sent.map(|count| count.to_string()));
+    statistics::times(cells, &Moments::of(times), 3);
 }
 
 /// Console text of an interval. `thread`: its number from 1, if there are several.
-pub(super) fn console(thread: Option<usize>, interval: &Interval, moment: &IntervalEnd) -> String {
-    let Interval { counts, updates, .. } = interval;
+pub(super) fn console(thread: Option<usize>, interval: &Tally, moment: &IntervalEnd) -> String {
+    let Tally { counts, updates, .. } = interval;
     let seconds = moment.seconds.max(1) as f64;
     let mut text = format!("{:03}:", moment.second);
     if let Some(number) = thread {
         text.push_str(&format!(" Thread {number}:"));
     }
-    let line = |way: &str, messages: u64, bytes: u64| {
+    for (way, messages, bytes) in
+        [("Sent", counts.messages_sent, counts.bytes_sent), ("Recv", counts.updates, counts.bytes_received)]
+    {
         let (rate, data) = (messages as f64 / seconds, bytes as f64 / MEGABYTE / seconds);
-        format!("\n  {way}: MsgRate: {rate:8.0}, DataRate:{data:8.3}MBps")
-    };
-    text.push_str(&line("Sent", counts.messages_sent, counts.bytes_sent));
-    text.push_str(&line("Recv", counts.updates, counts.bytes_received));
-    let Moments { count, mean, deviation, max, min } = Moments::of(updates);
-    if count > 0 {
-        text.push_str(&format!(
-            "\n  Latency (usec): Avg:{mean:8.3} StdDev:{deviation:8.3} Max:{max:8.3} Min:{min:8.3}, Msgs: {count}"
-        ));
+        text.push_str(&format!("\n  {way}: MsgRate: {rate:8.0}, DataRate:{data:8.3}MBps"));
     }
-    let said = [
+    text.push('\n');
+    text.push_str(&statistics::fine_line("  Latency (usec)", &Moments::of(updates)));
+    text.push_str(&statistics::faults(&[
         (counts.held_back, "slices held back: the connection took nothing more"),
         (counts.lost, "messages lost"),
         (counts.out_of_order, "messages out of order"),
         (counts.malformed, "messages could not be read"),
-    ];
-    for (count, what) in said.into_iter().filter(|(count, _)| *count > 0) {
-        text.push_str(&format!("\n  - {count} {what}"));
-    }
+    ]));
     let sample = &moment.sample;
-    text.push_str(&format!("\n  CPU: {:6.2}% Mem: {:8.2}MB\n", sample.cpu_percent, sample.memory_mb()));
+    text.push_str(&format!("  CPU: {:6.2}% Mem: {:8.2}MB\n", sample.cpu_percent, sample.memory_mb()));
     text
 }
 
@@ -63,15 +53,7 @@ pub(super) fn console(thread: Option<usize>, interval: &Interval, moment: &Inter
 pub(super) fn summary(lines: &mut SummaryLines, figures: &Figures, resources: Option<&Resources>) {
     let Figures { counts, overall, .. } = figures;
     lines.head("Statistics:");
-    let Moments { count, mean, deviation, max, min } = overall.latency;
-    if count == 0 {
-        lines.say("No latency information was received.");
-    } else {
-        lines.say(format_args!("Latency avg (usec): {mean:.3}"));
-        lines.say(format_args!("Latency std dev (usec): {deviation:.3}"));
-        lines.say(format_args!("Latency max (usec): {max:.3}"));
-        lines.say(format_args!("Latency min (usec): {min:.3}"));
-    }
+    lines.moments("Latency", &overall.latency, 3, "No latency information was received.");
     let seconds = overall.seconds;
     lines.say(format_args!("Sampling duration(sec): {seconds:.2}"));
     lines.count("Msgs Sent", counts.messages_sent);

@@ -252,7 +252,7 @@ impl Answers<'_> {
         if container == DataType::NO_DATA {
             return None;
         }
-        if self.desk.plan.measures_decode {
+        if self.desk.plan.publishing.args.measure_decode {
             self.desk.decode(container, payload);
         }
         let Desk { scratch, link, reflected, .. } = &mut *self.desk;

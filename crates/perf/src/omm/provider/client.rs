@@ -44,13 +44,13 @@ impl ProviderClient {
         let plan = &desk.plan;
         let mut room = RoleConnection::new(Side::Server, agreed, &plan.dictionary, plan.json);
         room.set_services(&plan.services);
-        room.set_pack(plan.publishing.pack);
-        if plan.encodes_once {
+        room.set_pack(plan.publishing.args.max_pack_count);
+        if plan.publishing.args.pre_enc {
             room.share_texts(&desk.texts);
         }
         desk.clients += 1;
         let seed = now.0 ^ desk.clients.rotate_right(16);
-        let tick_rate = plan.publishing.tick_rate;
+        let (traffic, tick_rate) = (&plan.publishing.args, plan.publishing.tick_rate);
         let bursts = |rate, stamps, seed| Bursts::new(rate, stamps, tick_rate, desk.begun, seed);
         Self {
             provider: Provider::new(plan.settings.clone(), now),
@@ -58,7 +58,7 @@ impl ProviderClient {
             user: String::new(),
             items: Items::default(),
             reflections: Reflections::default(),
-            updates: bursts(plan.publishing.update_rate, plan.publishing.stamped_updates, seed),
+            updates: bursts(traffic.update_rate, traffic.stamped_updates(), seed),
             generics: bursts(plan.generic_rate, plan.stamped_generics, !seed),
             standing: Standing::default(),
             passed: 0,
@@ -78,7 +78,7 @@ impl ProviderClient {
         // Messages of the last tenth of a second may be in flight.
         let begun = begun.saturating_sub(tick_rate.div_ceil(10));
         let served = self.updates.served(begun).and(self.generics.served(begun));
-        let of_a_second = desk.plan.publishing.update_rate + desk.plan.generic_rate;
+        let of_a_second = desk.plan.publishing.args.update_rate + desk.plan.generic_rate;
         if served.due < of_a_second { Served::default() } else { served }
     }
 
@@ -283,14 +283,8 @@ impl Turn<'_, '_, '_> {
                 flags: flags::generic::MESSAGE_COMPLETE,
                 ..GenericHeader::new(Domain::MARKET_PRICE, 0, payload.container())
             };
-            let is_copied = plan.encodes_once && stamp.is_none();
             let sent = self.provider.generic(&mut self.out, Some(item.stream), &header, &mut |room| {
-                if !is_copied {
-                    return publishing.encode(payload, stamp, room, tally);
-                }
-                let bytes = payload.encoded();
-                room.get_mut(..bytes.len()).ok_or(Refused::Full)?.copy_from_slice(bytes);
-                Ok(bytes.len())
+                publishing.encode(payload, stamp, room, tally)
             });
             if sent.is_ok_and(Sent::is_queued) {
                 tally.counts.generics_sent += 1;

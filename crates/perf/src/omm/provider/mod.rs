@@ -27,8 +27,9 @@ use tapeline_console::failure::Hinted;
 use tapeline_wire::rssl::Reactor;
 
 use self::plan::ProviderPlan;
-use super::collect::{self, Limit, Rates, RunSettings, Tool};
+use super::collect::{self, Limit, Rates, RunSettings};
 use super::options::{ProviderArgs, StampRate};
+use super::tool::Tool;
 
 /// Default port at which EMA's consumers connect to a provider.
 const USUAL_PORT: u16 = 14_002;
@@ -49,8 +50,8 @@ impl ProviderArgs {
     /// Runs the tool to its end; the code is the process's exit status.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         self.check()?;
-        let mut chosen = self.config.load(Group::IProvider)?;
-        let further = self.config.further(Group::IProvider, self.threads.threads.len())?;
+        let mut chosen = self.run.config.load(Group::IProvider)?;
+        let further = self.run.config.further(Group::IProvider, self.run.threads())?;
         if let Some((place, name)) = further.first() {
             let what = format!(
                 "the configuration has {name} for thread {}, and all threads listen at one port",
@@ -63,7 +64,7 @@ impl ProviderArgs {
         let (address, mut settings) = self.server.listen(hosts, USUAL_PORT)?;
         plan.publishing.check_pack(settings.max_fragment_size)?;
         Arc::make_mut(&mut settings).pack_bytes = Some(self.publishing.pack_bytes());
-        let threads = self.threads.threads.iter();
+        let threads = self.run.threads.threads.iter();
         let mut reactors = threads.map(|_| Reactor::new(MOST_CONNECTIONS)).collect::<Result<Vec<_>, _>>()?;
         reactors.iter_mut().for_each(|reactor| reactor.limit_held(MOST_HELD));
         let doors = reactors.iter_mut().map(Reactor::door).collect::<Result<Vec<_>, _>>()?;
@@ -74,8 +75,8 @@ impl ProviderArgs {
         let run = RunSettings {
             tool: Tool::Provider,
             inputs: self.test_inputs(&plan.name, plan.service_name(), &plan.dictionary_files),
-            threads: &self.threads,
-            results: &self.results,
+            threads: &self.run.threads,
+            results: &self.run.results,
             summary_file: &self.summary_file,
             stats_file: &self.stats_file,
             limit: Limit::RunTime(Duration::from_secs(self.publishing.run_time())),
@@ -90,7 +91,7 @@ impl ProviderArgs {
                 },
                 ..Rates::default()
             },
-            tick_rate: self.pace.tick_rate,
+            tick_rate: self.run.pace.tick_rate,
             unit: plan.publishing.unit,
         };
         // Each thread takes its own.

@@ -16,7 +16,6 @@ use tapeline_omm::rwf::FilterAction;
 
 use super::super::options::{ProviderArgs, StampRate};
 use super::super::publishing::Publishing;
-use super::super::stamp::Unit;
 
 /// The work of all threads of the interactive provider.
 pub(super) struct ProviderPlan {
@@ -25,8 +24,6 @@ pub(super) struct ProviderPlan {
     pub(super) publishing: Publishing,
     pub(super) generic_rate: u64,
     pub(super) stamped_generics: StampRate,
-    pub(super) encodes_once: bool,
-    pub(super) measures_decode: bool,
     pub(super) open_limit: usize,
     pub(super) services: Directory,
     pub(super) dictionary: Arc<Dictionary>,
@@ -49,8 +46,7 @@ impl ProviderPlan {
     pub(super) fn new(args: &ProviderArgs, chosen: Chosen) -> anyhow::Result<Self> {
         let dictionary_files = args.dictionary.clone().or(chosen.dictionary).or_usual();
         let dictionary = dictionary_files.load()?;
-        let unit = if args.times.nano_time { Unit::Nanos } else { Unit::Micros };
-        let publishing = Publishing::new(&args.publishing, args.pace.tick_rate, unit, &dictionary)?;
+        let publishing = Publishing::new(&args.publishing, &args.run, &dictionary)?;
         if args.generic_msg_rate > 0 {
             let contents = [
                 Some(("MarketPrice", &publishing.prices)),
@@ -76,8 +72,6 @@ impl ProviderPlan {
             name: chosen.name,
             generic_rate: args.generic_msg_rate,
             stamped_generics: args.generic_msg_latency_rate,
-            encodes_once: args.publishing.pre_enc,
-            measures_decode: args.publishing.measure_decode,
             open_limit: args.open_limit as usize,
             services,
             dictionary,
@@ -89,7 +83,7 @@ impl ProviderPlan {
                 ..ProviderSettings::default()
             },
             json: chosen.json,
-            api_threads: args.dispatch.beside(&args.threads),
+            api_threads: args.run.api_threads(),
             publishing,
         })
     }

@@ -191,7 +191,7 @@ impl Working {
 
     /// Sends one burst of answers for each client; returns whether some are left.
     fn answer_once(&mut self, now: Nanos) -> bool {
-        let (mut is_busy, most) = (false, self.desk.plan.publishing.image_burst);
+        let (mut is_busy, most) = (false, self.desk.plan.publishing.args.refresh_burst_size);
         for (id, client) in &mut self.clients.open {
             if !client.items.owes() {
                 continue;
@@ -259,7 +259,8 @@ impl Desk {
 
     /// Decodes every value of a consumer's message, and measures the time if enabled. `None`: it is malformed.
     pub(super) fn decode(&mut self, container: DataType, payload: &[u8]) -> Option<Found> {
-        self.decoder.read_and_count(container, payload, self.plan.measures_decode, &mut self.link.tally)
+        let is_measured = self.plan.publishing.args.measure_decode;
+        self.decoder.read_and_count(container, payload, is_measured, &mut self.link.tally)
     }
 }
 

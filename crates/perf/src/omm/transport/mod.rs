@@ -26,9 +26,10 @@ use tapeline_wire::rssl::{ConnectionSettings, Reactor};
 pub(super) use self::message::SHORTEST;
 use self::sending::{Load, SendRate};
 use self::working::TransportPlan;
-use super::collect::{self, Limit, Rates, RunSettings, Tool};
+use super::collect::{self, Limit, Rates, RunSettings};
 use super::options::{End, TransportPerfArgs};
 use super::stamp::Unit;
+use super::tool::Tool;
 
 /// The protocol type that TransportPerf requests; the contents are not RWF.
 const PROTOCOL_TYPE: u8 = 88;
@@ -51,7 +52,7 @@ impl TransportPerfArgs {
         };
         let plan = Arc::new(TransportPlan {
             endpoint,
-            attempts: self.attempts,
+            args: self.clone(),
             load: Load {
                 rate: if self.unpaced { SendRate::Unpaced } else { SendRate::PerSecond(self.msg_rate) },
                 stamps: self.stamps(),
@@ -60,9 +61,6 @@ impl TransportPerfArgs {
                 pack: self.pack,
                 tick_rate: self.pace.tick_rate,
             },
-            reflects: self.reflect_msgs,
-            spins: self.busy_read,
-            ends_with_clients: self.end_with_clients,
             open: AtomicUsize::new(0),
             opened: AtomicUsize::new(0),
         });

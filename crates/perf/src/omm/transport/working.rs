@@ -15,6 +15,7 @@ use tapeline_wire::rssl::{
 };
 
 use super::super::link::{Link, Word};
+use super::super::options::TransportPerfArgs;
 use super::super::tally::{Milestone, RunPhase, Tally};
 use super::hearing::Heard;
 use super::sending::{Load, Sending};
@@ -33,15 +34,8 @@ const MOST_WAITING: usize = 16 << 20;
 pub(super) struct TransportPlan {
     /// A client's server.
     pub(super) endpoint: Option<Endpoint>,
-    /// Connection attempts of each thread of a client; `None`: no limit.
-    pub(super) attempts: Option<u32>,
+    pub(super) args: TransportPerfArgs,
     pub(super) load: Load,
-    /// Whether received messages are reflected, and no others sent.
-    pub(super) reflects: bool,
-    /// Whether threads never sleep.
-    pub(super) spins: bool,
-    /// Whether a server ends when all its clients have disconnected.
-    pub(super) ends_with_clients: bool,
     /// Open connections of all threads, and connections ever opened.
     pub(super) open: AtomicUsize,
     pub(super) opened: AtomicUsize,
@@ -58,7 +52,7 @@ pub(super) fn work(plan: &Arc<TransportPlan>, thread: usize, mut reactor: Reacto
         last: 0,
         over: Vec::new(),
         link,
-        attempts_left: plan.attempts,
+        attempts_left: plan.args.attempts,
         next_attempt: plan.endpoint.is_some().then_some(Nanos(0)),
         why_not: String::new(),
         was_connected: false,
@@ -229,7 +223,7 @@ impl Working {
 
     /// Time until there is something to send.
     fn wait(&self) -> Duration {
-        if self.plan.spins && !self.flows.is_empty() {
+        if self.plan.args.busy_read && !self.flows.is_empty() {
             return Duration::ZERO;
         }
         let due = self.flows.iter().filter_map(|flow| flow.sending.as_ref()?.due());
@@ -290,10 +284,10 @@ impl Working {
 
     /// Reports the end once all clients have disconnected, if configured.
     fn is_all_over(&mut self) {
-        let TransportPlan { ends_with_clients, open, opened, .. } = &*self.plan;
+        let TransportPlan { args, open, opened, .. } = &*self.plan;
         // Relaxed: the counts publish no other data.
         let is_left = opened.load(Ordering::Relaxed) > 0 && open.load(Ordering::Relaxed) == 0;
-        if *ends_with_clients && is_left && !self.is_done {
+        if args.end_with_clients && is_left && !self.is_done {
             self.is_done = true;
             self.link.say(Word::Milestone(Milestone::Done(now())));
         }
@@ -313,7 +307,7 @@ impl Handler for Working {
         match event {
             Event::Message(bytes) => {
                 let Some(flow) = flow else { return Ok(()) };
-                if plan.reflects {
+                if plan.args.reflect_msgs {
                     flow.heard.pass(bytes, &mut link.tally);
                     if !flow.back.reflect(bytes, sender, &mut link.tally) {
                         over.push((id, Over::ByUs("it sends faster than it takes what goes back")));
@@ -365,7 +359,8 @@ impl Flow {
     fn new(plan: &TransportPlan, id: ConnectionId, agreed: &Negotiated, now: Nanos) -> Self {
         let is_json = agreed.is_json();
         // Seeded by the clock, so that no two connections draw the same slices.
-        let sending = (!plan.reflects).then(|| Sending::new(&plan.load, is_json, now, now.0)).flatten();
+        let sending =
+            (!plan.args.reflect_msgs).then(|| Sending::new(&plan.load, is_json, now, now.0)).flatten();
         let (heard, back) = (Heard::default(), Reflections::default());
         Self { id, peer: agreed.peer_version.clone(), is_json, sending, heard, back, unsent: 0 }
     }
