@@ -160,14 +160,33 @@ impl Error {
         }
     }
 
-    pub(crate) fn socket(operation: Operation, address: impl fmt::Display, errno: Errno) -> Self {
-        Self::Socket { operation, address: address.to_string(), cause: errno.into() }
+    pub(crate) fn socket(
+        operation: Operation,
+        address: impl fmt::Display,
+        cause: impl Into<io::Error>,
+    ) -> Self {
+        Self::Socket { operation, address: address.to_string(), cause: cause.into() }
     }
-}
 
-#[cfg(any(feature = "http", feature = "rssl", feature = "streams", feature = "zmtp"))]
-pub(crate) fn reactor(operation: &'static str, cause: io::Error) -> Error {
-    Error::Reactor { operation, cause }
+    /// The error of a refused option, as an argument of `map_err`.
+    pub(crate) fn option(
+        option: &'static str,
+        value: impl fmt::Display,
+        address: impl fmt::Display,
+    ) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self::Option {
+            option,
+            value: value.to_string(),
+            address: address.to_string(),
+            cause: errno.into(),
+        }
+    }
+
+    /// The error of a refused operation on a reactor, as an argument of `map_err`.
+    #[cfg(any(feature = "http", feature = "rssl", feature = "streams", feature = "zmtp"))]
+    pub(crate) fn reactor(operation: &'static str) -> impl Fn(io::Error) -> Self {
+        move |cause| Self::Reactor { operation, cause }
+    }
 }
 
 fn hint_for(operation: Operation, cause: &io::Error) -> Option<&'static str> {

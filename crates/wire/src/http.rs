@@ -28,7 +28,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::Error;
-use crate::error::{self, Operation};
+use crate::error::Operation;
 use crate::origin;
 
 /// Settings of a server.
@@ -108,13 +108,13 @@ impl Server {
     {
         let failed = |cause: std::io::Error| match Errno::from_io_error(&cause) {
             Some(errno) => Error::socket(Operation::Bind, address, errno),
-            None => error::reactor("listen with", cause),
+            None => Error::reactor("listen with")(cause),
         };
         let listener = std::net::TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(|cause| error::reactor("make", cause))?;
+        let runtime = runtime.map_err(Error::reactor("make"))?;
         let (stop, stopped) = oneshot::channel();
         let run = move || {
             runtime.block_on(async move {
@@ -125,7 +125,7 @@ impl Server {
             });
         };
         let thread = std::thread::Builder::new().name("http".to_owned()).spawn(run);
-        let thread = thread.map_err(|cause| error::reactor("make the thread of", cause))?;
+        let thread = thread.map_err(Error::reactor("make the thread of"))?;
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 

@@ -39,9 +39,9 @@ pub mod interface;
 pub mod local;
 #[cfg(any(feature = "http", feature = "rssl"))]
 mod origin;
+#[cfg(any(feature = "rssl", feature = "streams", feature = "zmtp"))]
+mod polling;
 pub mod pool;
-#[cfg(any(feature = "rssl", feature = "streams"))]
-mod readiness;
 #[cfg(feature = "rssl")]
 pub mod rssl;
 #[cfg(feature = "streams")]

@@ -252,7 +252,7 @@ fn every_datagram_of_a_large_send_is_received_or_counted_as_dropped() {
     while taken + receiver.ask_kernel_drops() < 5000 {
         assert!(receiver.wait(PATIENCE), "{taken} came, {} dropped", receiver.kernel_drops());
         taken += receiver.receive(&mut batch).unwrap() as u64;
-        for datagram in &batch {
+        for datagram in batch.iter() {
             let number = u32::from_le_bytes(datagram.bytes.try_into().unwrap());
             assert!(last < Some(number), "{number} after {last:?}");
             last = Some(number);

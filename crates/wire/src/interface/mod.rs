@@ -52,11 +52,10 @@ pub fn list() -> Result<Vec<Interface>, Error> {
 /// [`Error::NoSuchInterface`], which lists what there is, and [`Error::InterfaceDown`].
 pub fn find(name_or_address: &str) -> Result<Interface, Error> {
     let all = list()?;
-    let matches: Box<dyn Fn(&&Interface) -> bool> = match name_or_address.parse::<Ipv4Addr>() {
-        Ok(address) => Box::new(move |i| i.address == Some(address)),
-        Err(_) => Box::new(|i| i.name == name_or_address),
-    };
-    match all.iter().find(matches) {
+    let address = name_or_address.parse::<Ipv4Addr>().ok();
+    let is_it =
+        |i: &&Interface| if address.is_some() { i.address == address } else { i.name == name_or_address };
+    match all.iter().find(is_it) {
         Some(found) if !found.up => Err(Error::InterfaceDown { name: found.name.clone() }),
         Some(found) => Ok(found.clone()),
         None => Err(Error::NoSuchInterface {

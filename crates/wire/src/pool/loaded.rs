@@ -54,9 +54,7 @@ impl Loaded {
         // SAFETY: exactly as many envelopes are used as slots are loaded; each was addressed to its own slot,
         // of `SLOT_BYTES`, when the slot was loaded or moved to the front, and the slots are owned here.
         // Test: `datagrams_arrive_in_slots_of_every_kind`.
-        let filled = unsafe { self.envelopes.receive(fd, self.slots.len()) }?;
-        let last = filled.checked_sub(1).and_then(|last| self.envelopes.envelope(last));
-        Ok((filled, last.and_then(|envelope| envelope.dropped())))
+        unsafe { self.envelopes.receive(fd, self.slots.len()) }
     }
 
     /// Passes on the slots filled by the last fill, in order of arrival, and moves the others to the front.

@@ -1,7 +1,5 @@
 //! Messages that arrive in fragments.
 
-use std::fmt;
-
 use super::fault::Fault;
 
 /// Maximum memory reserved for a message when its first fragment arrives: a peer can state any length at no
@@ -40,10 +38,7 @@ impl Assemblies {
     pub(super) fn first(&mut self, id: u16, total: u32, fragment: &[u8]) -> Result<bool, Fault> {
         let total = total as usize;
         if total > self.limit {
-            return Err(Fault::new(
-                format!("message of {total} bytes in fragments"),
-                format!("at most {}, the limit that is set", self.limit),
-            ));
+            return Err(Fault::over_limit(format!("message of {total} bytes in fragments"), self.limit));
         }
         if self.open.iter().any(|assembly| assembly.id == id) {
             return Err(Fault::new(
@@ -52,10 +47,8 @@ impl Assemblies {
             ));
         }
         if self.open.len() >= self.most {
-            return Err(Fault::new(
-                format!("{} messages begun in fragments and not completed", self.most + 1),
-                format!("at most {}, the limit that is set", self.most),
-            ));
+            let what = format!("{} messages begun in fragments and not completed", self.most + 1);
+            return Err(Fault::over_limit(what, self.most));
         }
         // Reuses the last message's memory, unless that message was unusually long.
         let mut bytes = std::mem::take(&mut self.done);
@@ -102,10 +95,8 @@ impl Assemblies {
             ));
         }
         if self.held + fragment.len() > self.limit {
-            return Err(Fault::new(
-                format!("{} bytes of messages that are not complete", self.held + fragment.len()),
-                format!("at most {}, the limit that is set", self.limit),
-            ));
+            let what = format!("{} bytes of messages that are not complete", self.held + fragment.len());
+            return Err(Fault::over_limit(what, self.limit));
         }
         self.held += fragment.len();
         let (length, capacity) = (assembly.bytes.len(), assembly.bytes.capacity());
@@ -122,15 +113,5 @@ impl Assemblies {
         self.held -= assembly.total;
         self.done = self.open.swap_remove(index).bytes;
         Ok(true)
-    }
-}
-
-impl fmt::Debug for Assemblies {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: there may be a password among them.
-        f.debug_struct("Assemblies")
-            .field("open", &self.open.len())
-            .field("held", &self.held)
-            .finish_non_exhaustive()
     }
 }

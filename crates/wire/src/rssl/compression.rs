@@ -1,7 +1,5 @@
 //! Compression of payloads: zlib as one stream for each direction, LZ4 block by block.
 
-use std::fmt;
-
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
 
@@ -127,17 +125,5 @@ impl Deflater {
             }
         };
         self.compressed.get(..length)
-    }
-}
-
-impl fmt::Debug for Inflater {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inflater").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Deflater {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deflater").finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! One connection: a session on a socket.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tapeline_nanos::Nanos;
@@ -10,7 +9,7 @@ use super::output::{Output, Sent};
 use super::session::{Event, Found, Negotiated, Session};
 use super::settings::ConnectionSettings;
 use super::transport::Transport;
-use crate::tcp::Received;
+use crate::tcp::{Input, Received};
 
 /// Reads of a connection per turn.
 const READS: u32 = 4;
@@ -22,7 +21,6 @@ const EVENTS: u32 = 4096;
 const INFLATED: u64 = 1 << 20;
 
 /// A session with its socket, and the received bytes that are not yet consumed.
-#[derive(Debug)]
 pub(super) struct Connection {
     transport: Transport,
     session: Session,
@@ -428,54 +426,5 @@ fn flush(output: &mut Output, transport: &mut Transport, broken: &mut Option<Rea
                 true
             });
         }
-    }
-}
-
-/// Received bytes that are not yet consumed, in a block of fixed size.
-struct Input {
-    bytes: Box<[u8]>,
-    start: usize,
-    end: usize,
-}
-
-impl Input {
-    fn new(bytes: usize) -> Self {
-        Self { bytes: vec![0; bytes].into(), start: 0, end: 0 }
-    }
-
-    #[inline]
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[self.start..self.end]
-    }
-
-    #[inline]
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..self.end]
-    }
-
-    #[inline]
-    fn consume(&mut self, count: usize) {
-        self.start = self.end.min(self.start + count);
-    }
-
-    /// Returns the free space to receive into. Unconsumed bytes, usually the beginning of a frame, move to
-    /// the front.
-    fn room(&mut self) -> &mut [u8] {
-        if self.start > 0 {
-            self.bytes.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-        }
-        &mut self.bytes[self.end..]
-    }
-
-    fn add(&mut self, count: usize) {
-        self.end = self.bytes.len().min(self.end + count);
-    }
-}
-
-impl fmt::Debug for Input {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: they may contain a password.
-        f.debug_struct("Input").field("waiting", &self.bytes().len()).finish_non_exhaustive()
     }
 }

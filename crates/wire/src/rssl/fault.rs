@@ -23,6 +23,11 @@ impl Fault {
         Self { what: what.into(), position: 0, expected: expected.into() }
     }
 
+    /// Creates a fault as [`new`](Self::new) does, for what exceeds a limit that is set here.
+    pub(super) fn over_limit(what: impl Into<Cow<'static, str>>, limit: usize) -> Self {
+        Self::new(what, format!("at most {limit}, the limit that is set"))
+    }
+
     pub(super) fn at(self, position: u64) -> Self {
         Self { position, ..self }
     }

@@ -17,15 +17,12 @@ pub enum Version {
 }
 
 impl Version {
+    const ALL: [Self; 4] = [Self::V11, Self::V12, Self::V13, Self::V14];
+
     /// Returns the version to try after a server closed without an answer to this one.
     #[must_use]
     pub fn below(self) -> Option<Self> {
-        match self {
-            Self::V14 => Some(Self::V13),
-            Self::V13 => Some(Self::V12),
-            Self::V12 => Some(Self::V11),
-            Self::V11 => None,
-        }
+        Self::ALL.into_iter().rfind(|version| *version < self)
     }
 
     fn requested(self) -> u32 {
@@ -37,7 +34,7 @@ impl Version {
     }
 
     fn from_request(number: u32) -> Option<Self> {
-        [Self::V11, Self::V12, Self::V13, Self::V14].into_iter().find(|version| version.requested() == number)
+        Self::ALL.into_iter().find(|version| version.requested() == number)
     }
 
     fn has_component(self) -> bool {

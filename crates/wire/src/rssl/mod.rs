@@ -70,7 +70,7 @@ mod transport;
 mod unsent;
 mod websocket;
 
-pub use crate::readiness::Readiness;
+pub use crate::polling::Readiness;
 pub use acceptor_handle::AcceptorHandle;
 pub use connection::Sender;
 pub use fault::{Fault, Reason};

@@ -1,7 +1,5 @@
 //! Bytes waiting to be sent: one block of memory, filled from the front and then reused from the front.
 
-use std::fmt;
-
 /// Bytes in sending order. Each reservation is contiguous; at most two pieces are to be written.
 pub(super) struct Outgoing {
     bytes: Box<[u8]>,
@@ -96,13 +94,6 @@ impl Outgoing {
     /// Returns the maximum number of waiting bytes.
     pub(super) fn capacity(&self) -> usize {
         self.bytes.len()
-    }
-}
-
-impl fmt::Debug for Outgoing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: they may contain a password.
-        f.debug_struct("Outgoing").field("waiting", &self.len()).finish_non_exhaustive()
     }
 }
 

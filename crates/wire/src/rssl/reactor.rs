@@ -1,13 +1,11 @@
 //! Many connections on one thread.
 
 use std::collections::VecDeque;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustix::io::Errno;
 use tapeline_nanos::Nanos;
@@ -21,10 +19,10 @@ use super::in_memory::{self, FarEnd};
 use super::session::{Event, Found, Negotiated, Session};
 use super::settings::ConnectionSettings;
 use super::transport::Transport;
+use crate::Error;
 use crate::error::Operation;
-use crate::readiness::Readiness;
+use crate::polling::{self, Readiness};
 use crate::tcp::{Listener, TcpSocket};
-use crate::{Error, error};
 
 /// Identifies a connection of a [`Reactor`], uniquely over the life of the reactor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,6 +79,7 @@ pub struct Reactor {
     alarm: Option<Alarm>,
 }
 
+#[derive(Default)]
 struct Slot {
     generation: u32,
     connection: Option<Box<Connection>>,
@@ -149,7 +148,7 @@ impl Reactor {
     /// The machine refuses.
     pub fn new(limit: usize) -> Result<Self, Error> {
         Ok(Self {
-            poll: Poll::new().map_err(|cause| error::reactor("make", cause))?,
+            poll: Poll::new().map_err(Error::reactor("make"))?,
             events: Events::with_capacity(EVENTS),
             slots: Vec::new(),
             free: Vec::new(),
@@ -231,7 +230,7 @@ impl Reactor {
         let listener = Listener::open(address)?;
         let local = listener.local_address();
         let token = Token(LISTENERS + self.listeners.len());
-        self.register(&listener, token, Interest::READABLE)?;
+        polling::register(&self.poll, &listener, token, Interest::READABLE)?;
         let settings = Arc::new(ConnectionSettings::clone(settings).sound());
         self.listeners.push(Listening { listener, settings, doors: doors.to_vec(), is_ready: true });
         Ok(local)
@@ -309,10 +308,8 @@ impl Reactor {
         let timeout =
             if self.is_idle() { timeout.min(Duration::from_nanos(TURN_NS)) } else { Duration::ZERO };
         self.set_alarm(timeout)?;
-        match self.poll.poll(&mut self.events, Some(timeout)) {
-            Ok(()) => {}
-            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            Err(cause) => return Err(error::reactor("wait for", cause)),
+        if !polling::wait(&mut self.poll, &mut self.events, Some(timeout))? {
+            return Ok(());
         }
         if self.in_memory > 0 {
             for slot in 0..self.slots.len() as u32 {
@@ -447,7 +444,7 @@ impl Reactor {
     /// # Errors
     /// The machine refuses.
     pub fn waker(&self) -> Result<Waker, Error> {
-        Waker::new(self.poll.registry(), WAKER).map_err(|cause| error::reactor("make a waker for", cause))
+        Waker::new(self.poll.registry(), WAKER).map_err(Error::reactor("make a waker for"))
     }
 
     /// Returns an object that sleeps on another thread until there is something to do here, and the waker that ends
@@ -557,11 +554,8 @@ impl Reactor {
             Ok(next) => **connection = next,
             Err(_) => return false,
         }
-        let Some(socket) = connection.transport().socket().map(|socket| socket.as_fd().as_raw_fd()) else {
-            return true;
-        };
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.poll.registry().register(&mut SourceFd(&socket), Token(slot as usize), interest).is_ok()
+        let Some(socket) = connection.transport().socket() else { return true };
+        polling::register(&self.poll, socket, Token(slot as usize), polling::EITHER).is_ok()
     }
 
     fn turn(&mut self, now: Nanos) {
@@ -629,10 +623,10 @@ impl Reactor {
         if timeout >= EXACT || timeout.subsec_nanos().is_multiple_of(1_000_000) {
             return Ok(());
         }
-        let failed = |cause: Errno| error::reactor("set an alarm for", cause.into());
+        let failed = |cause: Errno| Error::reactor("set an alarm for")(cause.into());
         if self.alarm.is_none() {
             let alarm = Alarm::new().map_err(failed)?;
-            self.register(&alarm, ALARM, Interest::READABLE)?;
+            polling::register(&self.poll, &alarm, ALARM, Interest::READABLE)?;
             self.alarm = Some(alarm);
         }
         self.alarm.as_ref().map_or(Ok(()), |alarm| alarm.set(timeout)).map_err(failed)
@@ -726,23 +720,13 @@ impl Reactor {
 
     fn add(&mut self, connection: Connection) -> Result<u32, Error> {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                generation: 0,
-                connection: None,
-                attempt: None,
-                is_ready: false,
-                is_touched: false,
-                is_refused: false,
-                is_arrival: false,
-                from: None,
-                held: 0,
-            });
+            self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
-        let interest = Interest::READABLE | Interest::WRITABLE;
         match connection.transport().socket() {
             Some(socket) => {
-                if let Err(cause) = self.register(socket, Token(slot as usize), interest) {
+                let token = Token(slot as usize);
+                if let Err(cause) = polling::register(&self.poll, socket, token, polling::EITHER) {
                     self.free.push(slot);
                     return Err(cause);
                 }
@@ -768,12 +752,6 @@ impl Reactor {
         if is_arrival {
             self.has_left();
         }
-    }
-
-    fn register(&self, source: &impl AsFd, token: Token, interest: Interest) -> Result<(), Error> {
-        let fd = source.as_fd().as_raw_fd();
-        let registered = self.poll.registry().register(&mut SourceFd(&fd), token, interest);
-        registered.map_err(|cause| error::reactor("add a socket to", cause))
     }
 
     fn connection(&mut self, id: ConnectionId) -> Option<&mut Connection> {

@@ -1,7 +1,5 @@
 //! Reads frames: whole, packed, in fragments, compressed, and split because compression made them too long.
 
-use std::fmt;
-
 use super::assembly::Assemblies;
 use super::compression::Inflater;
 use super::fault::Fault;
@@ -58,7 +56,6 @@ struct Half {
 }
 
 /// The receiving side of an open connection.
-#[derive(Debug)]
 pub(super) struct Receiver {
     id_bytes: usize,
     inflater: Option<Inflater>,
@@ -302,11 +299,4 @@ fn packed(rest: &[u8]) -> Result<usize, Fault> {
         ));
     }
     Ok(length)
-}
-
-impl fmt::Debug for Half {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: they may contain a password.
-        f.debug_struct("Half").field("header", &self.header).finish_non_exhaustive()
-    }
 }

@@ -20,29 +20,16 @@ pub enum Compression {
 impl Compression {
     /// Returns its number in the answer to a connect request.
     pub(super) fn code(self) -> u16 {
-        match self {
-            Self::None => 0,
-            Self::Zlib => 1,
-            Self::Lz4 => 2,
-        }
+        self as u16
     }
 
     pub(super) fn from_code(code: u16) -> Option<Self> {
-        match code {
-            0 => Some(Self::None),
-            1 => Some(Self::Zlib),
-            2 => Some(Self::Lz4),
-            _ => None,
-        }
+        [Self::None, Self::Zlib, Self::Lz4].into_iter().find(|compression| compression.code() == code)
     }
 
-    /// Returns its bit in a connect request.
+    /// Returns its bit in a connect request; no bit if there is no compression.
     pub(super) fn bit(self) -> u8 {
-        match self {
-            Self::None => 0,
-            Self::Zlib => 1,
-            Self::Lz4 => 2,
-        }
+        self as u8
     }
 }
 

@@ -9,21 +9,19 @@ mod socket;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use slab::Slab;
 
 pub use self::socket::Socket;
 use tapeline_measure::instant;
 
-use crate::error::{self, Operation};
-use crate::readiness::Readiness;
+use crate::error::Operation;
+use crate::polling::{self, Readiness};
 use crate::tcp::{self, Received};
 use crate::{Error, local};
 
@@ -143,7 +141,7 @@ impl Streams {
     pub fn new(settings: StreamSettings) -> Result<Self, Error> {
         Ok(Self {
             settings,
-            poll: Poll::new().map_err(|cause| error::reactor("make", cause))?,
+            poll: Poll::new().map_err(Error::reactor("make"))?,
             events: Events::with_capacity(EVENTS),
             listeners: Vec::new(),
             peers: Slab::new(),
@@ -174,16 +172,13 @@ impl Streams {
     /// # Errors
     /// The folder or the file at the name belongs to another user; the abstract name is in use.
     pub fn listen_local(&mut self, path: &Path) -> Result<(), Error> {
-        let listener = local::LocalListener::bind(path).map_err(|cause| Error::Socket {
-            operation: Operation::Listen,
-            address: path.display().to_string(),
-            cause,
-        })?;
-        self.add(Listener::Local(listener))
+        let failed = |cause| Error::socket(Operation::Listen, path.display(), cause);
+        self.add(Listener::Local(local::LocalListener::bind(path).map_err(failed)?))
     }
 
     fn add(&mut self, listener: Listener) -> Result<(), Error> {
-        self.register(&listener, Token(LISTENERS + self.listeners.len()), Interest::READABLE)?;
+        let token = Token(LISTENERS + self.listeners.len());
+        polling::register(&self.poll, &listener, token, Interest::READABLE)?;
         self.listeners.push(listener);
         Ok(())
     }
@@ -209,10 +204,8 @@ impl Streams {
         }
         let is_busy = self.may_accept || !self.ready.is_empty();
         let timeout = if is_busy { Some(Duration::ZERO) } else { timeout };
-        match self.poll.poll(&mut self.events, timeout) {
-            Ok(()) => {}
-            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            Err(cause) => return Err(error::reactor("wait for", cause)),
+        if !polling::wait(&mut self.poll, &mut self.events, timeout)? {
+            return Ok(());
         }
         for event in &self.events {
             let number = event.token().0;
@@ -345,9 +338,7 @@ impl Streams {
     /// Closes a connection and discards its queued bytes.
     pub fn close(&mut self, id: StreamId) {
         let Some(peer) = self.peers.try_remove(id.0 as usize) else { return };
-        let fd = peer.socket.as_fd().as_raw_fd();
-        // Closing the socket does the same.
-        let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
+        polling::deregister(&self.poll, &peer.socket);
         // Removes the old connection from all lists, because its number is reused.
         self.ready.retain(|number| *number != id.0);
         self.again.retain(|number| *number != id.0);
@@ -410,14 +401,10 @@ impl Streams {
                     Listener::Tcp(listener) => {
                         listener.accept_socket().and_then(|socket| socket.map(Socket::of_tcp).transpose())
                     }
-                    Listener::Local(listener) => match listener.accept() {
-                        Ok(stream) => Ok(stream.map(Socket::of_local)),
-                        Err(cause) => Err(Error::Socket {
-                            operation: Operation::Accept,
-                            address: "a Unix-domain socket".to_owned(),
-                            cause,
-                        }),
-                    },
+                    Listener::Local(listener) => listener
+                        .accept()
+                        .map(|stream| stream.map(Socket::of_local))
+                        .map_err(|cause| Error::socket(Operation::Accept, "a Unix-domain socket", cause)),
                 };
                 match socket {
                     Ok(Some(socket)) => self.let_in(socket),
@@ -448,8 +435,7 @@ impl Streams {
             return;
         }
         let number = self.peers.vacant_key();
-        let both = Interest::READABLE | Interest::WRITABLE;
-        if let Err(cause) = self.register(&socket, Token(number), both) {
+        if let Err(cause) = polling::register(&self.poll, &socket, Token(number), polling::EITHER) {
             self.accept_error = Some(cause);
             return;
         }
@@ -466,12 +452,6 @@ impl Streams {
             over: None,
         });
         self.ready.push_back(number as u32);
-    }
-
-    fn register(&self, source: &impl AsFd, token: Token, interest: Interest) -> Result<(), Error> {
-        let fd = source.as_fd().as_raw_fd();
-        let registered = self.poll.registry().register(&mut SourceFd(&fd), token, interest);
-        registered.map_err(|cause| error::reactor("add a socket to", cause))
     }
 }
 
@@ -503,7 +483,7 @@ impl Peer {
 }
 
 impl AsFd for Listener {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(listener) => listener.as_fd(),
             Self::Local(listener) => listener.as_fd(),

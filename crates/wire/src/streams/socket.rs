@@ -39,12 +39,9 @@ impl Socket {
     /// # Errors
     /// No process listens there, or a process of another user.
     pub fn connect_local(path: &Path) -> Result<Self, Error> {
-        match local::connect(path) {
-            Ok(stream) => Ok(Self::of_local(stream)),
-            Err(cause) => {
-                Err(Error::Socket { operation: Operation::Dial, address: path.display().to_string(), cause })
-            }
-        }
+        local::connect(path)
+            .map(Self::of_local)
+            .map_err(|cause| Error::socket(Operation::Dial, path.display(), cause))
     }
 
     pub(super) fn of_tcp(socket: tcp::TcpSocket) -> Result<Self, Error> {
@@ -76,7 +73,7 @@ impl Socket {
                 Ok(count) => return Ok(Received::Bytes(count)),
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Nothing),
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                Err(cause) => return Err(failed(Operation::Receive, cause)),
+                Err(cause) => return Err(Error::socket(Operation::Receive, LOCAL, cause)),
             }
         }
     }
@@ -96,7 +93,7 @@ impl Socket {
                 Ok(count) => return Ok(count),
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(0),
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                Err(cause) => return Err(failed(Operation::Send, cause)),
+                Err(cause) => return Err(Error::socket(Operation::Send, LOCAL, cause)),
             }
         }
     }
@@ -126,10 +123,6 @@ impl Socket {
             Kind::Local(_) => None,
         }
     }
-}
-
-fn failed(operation: Operation, cause: io::Error) -> Error {
-    Error::Socket { operation, address: LOCAL.to_owned(), cause }
 }
 
 /// The name of a Unix-domain socket's peer in errors.

@@ -31,20 +31,10 @@ impl Listener {
         let failed = |operation| move |errno| Error::socket(operation, address, errno);
         let socket = open(address)?;
         // A restarted server's port still has the server's old connections in TIME_WAIT.
-        sockopt::set_socket_reuseaddr(&socket, true).map_err(|cause| Error::Option {
-            option: "SO_REUSEADDR",
-            value: "1".to_owned(),
-            address: address.to_string(),
-            cause: cause.into(),
-        })?;
+        sockopt::set_socket_reuseaddr(&socket, true).map_err(Error::option("SO_REUSEADDR", 1, address))?;
         if address.is_ipv6() {
             // Independent of the machine's setting (`net.ipv6.bindv6only`).
-            sockopt::set_ipv6_v6only(&socket, false).map_err(|cause| Error::Option {
-                option: "IPV6_V6ONLY",
-                value: "0".to_owned(),
-                address: address.to_string(),
-                cause: cause.into(),
-            })?;
+            sockopt::set_ipv6_v6only(&socket, false).map_err(Error::option("IPV6_V6ONLY", 0, address))?;
         }
         net::bind(&socket, &address).map_err(failed(Operation::Bind))?;
         net::listen(&socket, BACKLOG).map_err(failed(Operation::Listen))?;
@@ -75,7 +65,9 @@ impl Listener {
                     let peer = peer.and_then(|any| SocketAddr::try_from(any).ok());
                     // The peer left before it was accepted.
                     let Some(peer) = peer else { continue };
-                    return Ok(Some(TcpSocket::accepted(socket, canonical(peer))));
+                    // An IPv4 client that arrived on an IPv6 socket has its IPv4 address.
+                    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+                    return Ok(Some(TcpSocket::accepted(socket, peer)));
                 }
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
@@ -88,11 +80,6 @@ impl Listener {
     pub fn local_address(&self) -> SocketAddr {
         self.local
     }
-}
-
-/// Returns the IPv4 address of an IPv4 client that arrived on an IPv6 socket.
-fn canonical(peer: SocketAddr) -> SocketAddr {
-    SocketAddr::new(peer.ip().to_canonical(), peer.port())
 }
 
 impl AsFd for Listener {

@@ -2,6 +2,7 @@
 //!
 //! | file | owns |
 //! |---|---|
+//! | `input.rs` | received bytes that are not yet consumed |
 //! | `listener.rs` | a listening socket |
 //! | `socket.rs` | one connection without buffers |
 //! | `stream.rs` | one connection with buffers for unconsumed input and unsent output |
@@ -10,6 +11,7 @@
 //! [`Stream::consume`], appends answers to [`Stream::output`] and flushes. [`wait`] sleeps until any of several sockets
 //! is ready.
 
+mod input;
 mod listener;
 mod socket;
 mod stream;
@@ -20,6 +22,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+pub(crate) use input::Input;
 pub use listener::Listener;
 pub use socket::TcpSocket;
 pub use stream::Stream;
@@ -56,11 +59,18 @@ pub fn wait<'fd>(sockets: impl IntoIterator<Item = (BorrowedFd<'fd>, Interest)>,
     };
     let mut polled: Vec<PollFd<'_>> =
         sockets.into_iter().map(|(fd, interest)| PollFd::from_borrowed_fd(fd, events(interest))).collect();
+    poll_for(&mut polled, timeout)
+}
+
+/// Waits until one of the descriptors is ready; returns `false` if `timeout` passes first, or early when a signal
+/// arrives.
+pub(crate) fn poll_for(polled: &mut [PollFd<'_>], timeout: Duration) -> bool {
+    // A time-out longer than a timespec can express is treated as none.
     let limit = Timespec::try_from(timeout).ok();
-    match poll(&mut polled, limit.as_ref()) {
+    match poll(polled, limit.as_ref()) {
         Ok(ready) => ready > 0,
         Err(Errno::INTR) => false,
-        // The following call reports the error.
+        // The caller cannot act on this error here: its following call reports it.
         Err(_) => true,
     }
 }

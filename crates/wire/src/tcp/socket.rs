@@ -127,7 +127,7 @@ impl TcpSocket {
     /// # Errors
     /// The machine refuses.
     pub fn set_no_delay(&self, on: bool) -> Result<(), Error> {
-        let refused = self.refused("TCP_NODELAY", u32::from(on));
+        let refused = Error::option("TCP_NODELAY", u32::from(on), self.peer);
         sockopt::set_tcp_nodelay(&self.fd, on).map_err(refused)
     }
 
@@ -136,7 +136,7 @@ impl TcpSocket {
     /// # Errors
     /// The machine refuses.
     pub fn set_send_buffer(&self, bytes: u32) -> Result<(), Error> {
-        let refused = self.refused("SO_SNDBUF", bytes);
+        let refused = Error::option("SO_SNDBUF", bytes, self.peer);
         sockopt::set_socket_send_buffer_size(&self.fd, bytes as usize).map_err(refused)
     }
 
@@ -145,7 +145,7 @@ impl TcpSocket {
     /// # Errors
     /// The machine refuses.
     pub fn set_receive_buffer(&self, bytes: u32) -> Result<(), Error> {
-        let refused = self.refused("SO_RCVBUF", bytes);
+        let refused = Error::option("SO_RCVBUF", bytes, self.peer);
         sockopt::set_socket_recv_buffer_size(&self.fd, bytes as usize).map_err(refused)
     }
 
@@ -157,16 +157,6 @@ impl TcpSocket {
     /// Returns the local address, once there is one.
     pub fn local_address(&self) -> Option<SocketAddr> {
         net::getsockname(&self.fd).ok().and_then(|any| SocketAddr::try_from(any).ok())
-    }
-
-    fn refused(&self, option: &'static str, value: u32) -> impl FnOnce(Errno) -> Error {
-        let address = self.peer;
-        move |errno| Error::Option {
-            option,
-            value: value.to_string(),
-            address: address.to_string(),
-            cause: errno.into(),
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::{Interest, Received, TcpSocket, wait};
+use super::{Input, Interest, Received, TcpSocket, wait};
 use crate::Error;
 
 /// A non-blocking connection. Received bytes stay in a buffer of fixed size until they are consumed. Bytes to send are
@@ -15,9 +15,7 @@ use crate::Error;
 /// An [`Error`] is final: the connection was reset or refused, or the peer is gone.
 pub struct Stream {
     socket: TcpSocket,
-    input: Box<[u8]>,
-    start: usize,
-    end: usize,
+    input: Input,
     output: Vec<u8>,
     written: usize,
 }
@@ -35,8 +33,7 @@ impl Stream {
     pub(super) fn new(socket: TcpSocket, input_bytes: usize) -> Result<Self, Error> {
         // The caller flushes complete batches: waiting for more would only delay them.
         socket.set_no_delay(true)?;
-        let input = vec![0; input_bytes.max(1)].into();
-        Ok(Self { socket, input, start: 0, end: 0, output: Vec::new(), written: 0 })
+        Ok(Self { socket, input: Input::new(input_bytes.max(1)), output: Vec::new(), written: 0 })
     }
 
     /// Reads once, as much as the buffer has space for.
@@ -44,14 +41,9 @@ impl Stream {
     /// # Errors
     /// The connection is broken.
     pub fn receive(&mut self) -> Result<Received, Error> {
-        if self.start > 0 {
-            // Usually at most the beginning of one packet is left over.
-            self.input.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-        }
-        let received = self.socket.receive(&mut self.input[self.end..])?;
+        let received = self.socket.receive(self.input.room())?;
         if let Received::Bytes(count) = received {
-            self.end += count;
+            self.input.add(count);
         }
         Ok(received)
     }
@@ -59,19 +51,19 @@ impl Stream {
     /// Returns the received bytes that were not consumed.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.input[self.start..self.end]
+        self.input.bytes()
     }
 
     /// Consumes `bytes` bytes from the front, at most all.
     #[inline]
     pub fn consume(&mut self, bytes: usize) {
-        self.start = self.end.min(self.start + bytes);
+        self.input.consume(bytes);
     }
 
     /// Returns the received bytes that were not consumed, and the buffer to which bytes to send are appended. The
     /// caller limits that buffer's size ([`unsent`](Self::unsent)).
     pub fn split(&mut self) -> (&[u8], &mut Vec<u8>) {
-        (&self.input[self.start..self.end], &mut self.output)
+        (self.input.bytes(), &mut self.output)
     }
 
     /// Returns the buffer to which bytes to send are appended.
@@ -146,7 +138,7 @@ impl fmt::Debug for Stream {
         // Not the bytes: they may contain a password.
         f.debug_struct("Stream")
             .field("socket", &self.socket)
-            .field("received", &(self.end - self.start))
+            .field("received", &self.bytes().len())
             .field("unsent", &self.unsent())
             .finish_non_exhaustive()
     }

@@ -2,11 +2,12 @@
 //! [`crate::udp`].
 //!
 //! A message header is a few pointers into other arrays. [`Envelopes`] own all of these arrays except the
-//! datagrams' memory, for which the caller is responsible. [`Incoming`] owns that memory too, so its headers
+//! datagrams' memory, for which the caller is responsible. [`Batch`] owns that memory too, so its headers
 //! are set once; [`OutgoingArrays`] points its headers at the caller's bytes for one call.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
+use std::fmt;
 use std::mem;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -19,7 +20,7 @@ use super::control;
 use super::option::last_errno;
 
 /// Space for the control messages of one datagram: a stamp (32 bytes) and a drop count (24 bytes).
-pub(super) const CONTROL_BYTES: usize = 64;
+const CONTROL_BYTES: usize = 64;
 
 /// Control messages start with a `cmsghdr`, so they have its alignment.
 #[derive(Clone, Copy)]
@@ -103,10 +104,6 @@ impl Envelopes {
         Self { controls, names, vectors, headers, filled: 0 }
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.headers.len()
-    }
-
     /// Returns the number of datagrams from the last [`receive`](Self::receive).
     pub(crate) fn filled(&self) -> usize {
         self.filled
@@ -118,12 +115,17 @@ impl Envelopes {
         self.vectors[i] = libc::iovec { iov_base: start.cast(), iov_len: length };
     }
 
-    /// Reads the available datagrams, up to `most`, without waiting. Costs one system call.
+    /// Reads the available datagrams, up to `most`, without waiting. Returns their number, and the kernel's drop count if
+    /// the last datagram carried it. Costs one system call.
     ///
     /// # Safety
     /// The first `most` envelopes are addressed to memory that may be written for the length given with it,
     /// and that no other code touches during the call.
-    pub(crate) unsafe fn receive(&mut self, fd: BorrowedFd<'_>, most: usize) -> Result<usize, Errno> {
+    pub(crate) unsafe fn receive(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        most: usize,
+    ) -> Result<(usize, Option<u32>), Errno> {
         // The kernel has set these lengths to the bytes that it wrote.
         for header in self.headers.iter_mut().take(self.filled) {
             reset(&mut header.msg_hdr);
@@ -145,7 +147,8 @@ impl Envelopes {
         };
         // Negative means errno; the kernel never returns more than it was given, and `envelope` checks again.
         self.filled = usize::try_from(count).map_err(|_| last_errno())?.min(most);
-        Ok(self.filled)
+        let last = self.filled.checked_sub(1).and_then(|last| self.envelope(last));
+        Ok((self.filled, last.and_then(|envelope| envelope.dropped())))
     }
 
     /// Returns the kernel's report on datagram `i` of the last receive.
@@ -169,54 +172,110 @@ impl Envelopes {
     }
 }
 
-/// The memory that one `recvmmsg` fills.
-pub(super) struct Incoming {
+/// Readable bytes after every datagram, so that a decoder may load a whole cache line from any of its bytes.
+pub const SPARE_BYTES: usize = 64;
+
+/// Maximum number of datagrams that the kernel returns in one call (`UIO_MAXIOV`).
+pub const MAX_SLOTS: usize = 1024;
+
+/// A buffer for a number of datagrams, allocated once and reused by each
+/// [`UdpReceiver::receive`](super::UdpReceiver::receive).
+///
+/// The default, 64 slots of 2048 bytes, fits the datagrams of exchanges (up to 1,500 bytes) and keeps a batch inside a
+/// core's second-level cache.
+pub struct Batch {
     stride: usize,
     bytes: Vec<u8>,
     envelopes: Envelopes,
 }
 
-/// One datagram as the kernel left it.
-pub(super) struct KernelSlot<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) padded: &'a [u8],
-    pub(super) envelope: KernelReport<'a>,
+/// One datagram of a [`Batch`].
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// The payload; cut to the slot's size if [`truncated`](Self::truncated).
+    pub bytes: &'a [u8],
+    /// The same bytes and at least [`SPARE_BYTES`] more, whose content is undefined.
+    pub padded: &'a [u8],
+    /// The kernel's receive time, if the socket has stamps.
+    pub received: Option<Nanos>,
+    /// `true` if the datagram was longer than the slot, so that its end is lost.
+    pub truncated: bool,
+    /// The sender's address.
+    pub source: SocketAddrV4,
 }
 
-impl Incoming {
-    /// Allocates `slots` slots of up to `slot_bytes` bytes, each followed by `spare_bytes` that the kernel
-    /// never writes.
-    pub(super) fn new(slots: usize, slot_bytes: usize, spare_bytes: usize) -> Self {
-        let stride = slot_bytes + spare_bytes;
+impl Batch {
+    /// Creates a batch of `slots` datagrams of up to `slot_bytes` bytes each.
+    ///
+    /// `slots` is limited to 1..=[`MAX_SLOTS`] and `slot_bytes` to 1..=65,535, the bounds of the kernel and of UDP.
+    pub fn new(slots: usize, slot_bytes: usize) -> Self {
+        let (slots, slot_bytes) = (slots.clamp(1, MAX_SLOTS), slot_bytes.clamp(1, 65_535));
+        let stride = slot_bytes + SPARE_BYTES;
         let mut bytes = vec![0u8; slots * stride];
         let mut envelopes = Envelopes::new(slots);
         for (i, slot) in bytes.chunks_exact_mut(stride).enumerate() {
+            // The kernel never writes the spare bytes.
             envelopes.address(i, slot.as_mut_ptr(), slot_bytes);
         }
         Self { stride, bytes, envelopes }
     }
 
-    pub(super) fn slots(&self) -> usize {
-        self.envelopes.count()
+    /// Returns the number of slots.
+    pub fn slots(&self) -> usize {
+        self.envelopes.headers.len()
     }
 
-    /// Returns the number of datagrams from the last [`fill`](Self::fill).
-    pub(super) fn filled(&self) -> usize {
-        self.envelopes.filled()
+    /// Returns the number of datagrams from the last receive.
+    pub fn len(&self) -> usize {
+        self.envelopes.filled
     }
 
-    /// Reads the available datagrams, up to one per slot, without waiting. Costs one system call.
-    pub(super) fn fill(&mut self, fd: BorrowedFd<'_>) -> Result<usize, Errno> {
+    /// Returns `true` if the last receive found nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns datagram `i` of the last receive.
+    #[inline]
+    pub fn datagram(&self, i: usize) -> Option<Datagram<'_>> {
+        let envelope = self.envelopes.envelope(i)?;
+        let padded = &self.bytes[i * self.stride..][..self.stride];
+        Some(Datagram {
+            bytes: &padded[..envelope.length],
+            padded,
+            received: envelope.received(),
+            truncated: envelope.is_truncated(),
+            source: envelope.source,
+        })
+    }
+
+    /// Returns the datagrams of the last receive, in order of arrival.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = Datagram<'_>> {
+        (0..self.len()).filter_map(|i| self.datagram(i))
+    }
+
+    /// Reads the available datagrams, up to one per slot, without waiting. Returns their number, and the kernel's drop
+    /// count if the last datagram carried it. Costs one system call.
+    pub(super) fn fill(&mut self, fd: BorrowedFd<'_>) -> Result<(usize, Option<u32>), Errno> {
         // SAFETY: every envelope is addressed to a slot of its own within `bytes`, which never grows, and
         // `&mut self` excludes every other view of it. Test: `a_long_datagram_is_cut_and_flagged`.
-        unsafe { self.envelopes.receive(fd, self.envelopes.count()) }
+        unsafe { self.envelopes.receive(fd, self.slots()) }
     }
+}
 
-    /// Returns datagram `i` of the last fill.
-    pub(super) fn slot(&self, i: usize) -> Option<KernelSlot<'_>> {
-        let envelope = self.envelopes.envelope(i)?;
-        let whole = &self.bytes[i * self.stride..][..self.stride];
-        Some(KernelSlot { bytes: &whole[..envelope.length], padded: whole, envelope })
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new(64, 2048)
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("slots", &self.slots())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -233,7 +292,7 @@ pub(super) struct OutgoingArrays {
     headers: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: as for `Incoming`: `headers` point into `vectors`, and both move together; the bytes that `vectors`
+// SAFETY: as for `Envelopes`: `headers` point into `vectors`, and both move together; the bytes that `vectors`
 // point to are only read during the call that set the pointers. Test:
 // `a_batch_can_be_filled_again_and_moves_between_threads`.
 unsafe impl Send for OutgoingArrays {}
@@ -323,4 +382,16 @@ pub(super) fn send_segmented(fd: BorrowedFd<'_>, bytes: &[u8], segment_bytes: u1
         libc::sendmsg(fd.as_raw_fd(), &raw const header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
     };
     if count < 0 { Err(last_errno()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_brought_into_bounds() {
+        assert_eq!(Batch::new(0, 0).slots(), 1);
+        assert_eq!(Batch::new(usize::MAX, 1).slots(), MAX_SLOTS);
+        assert!(Batch::default().is_empty() && Batch::default().iter().next().is_none());
+    }
 }

@@ -6,21 +6,19 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{self, sockopt};
 
-use super::batch::Batch;
-use super::{BufferSize, option};
+use super::option::{self, set_int};
+use super::{Batch, BufferSize, NETWORK_ERRORS_A_CALL, interface_of, local_address};
 use crate::Error;
 use crate::error::Operation;
-use crate::interface::{self, Interface};
+use crate::interface::Interface;
+use crate::tcp::poll_for;
 
 /// Maximum number of receivers that [`wait_any`] waits for at once.
 pub const MAX_WAIT: usize = 64;
-
-/// Maximum number of network errors that one receive call counts and skips.
-const NETWORK_ERRORS_A_CALL: usize = 16;
 
 /// Options of a receiver.
 #[derive(Clone, Debug)]
@@ -79,40 +77,35 @@ impl UdpReceiver {
         if options.source.is_some() && !group {
             return Err(Error::SourceWithoutGroup { address: address.to_string() });
         }
-        let interface = match options.interface.as_str() {
-            "" => None,
-            asked => Some(interface::find(asked)?),
-        };
+        let interface = interface_of(&options.interface)?;
         let failed = |operation| {
             let place = place(address, interface.as_ref(), options.source);
             move |errno| Error::socket(operation, place, errno)
         };
+        let refused = |option, value: usize| Error::option(option, value, address);
 
-        let socket = net::socket_with(
-            AddressFamily::INET,
-            SocketType::DGRAM,
-            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-            Some(ipproto::UDP),
-        )
-        .map_err(failed(Operation::Open))?;
+        let socket = super::open().map_err(failed(Operation::Open))?;
         let fd = socket.as_fd();
         // Before the bind, so that the first datagram already has its stamp and its count.
         if options.stamps {
-            set(fd, address, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "SO_TIMESTAMPNS", 1)?;
+            set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).map_err(refused("SO_TIMESTAMPNS", 1))?;
         }
-        set(fd, address, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, "SO_RXQ_OVFL", 1)?;
-        let buffer = set_receive_buffer(fd, address, options.receive_buffer)?;
+        set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1).map_err(refused("SO_RXQ_OVFL", 1))?;
+        // Beyond the system's limit if this process may, otherwise up to the limit. The kernel takes an int, doubles it
+        // for its own overhead, and reports the double (`socket(7)`).
+        let asked = options.receive_buffer.min(i32::MAX as usize / 2);
+        let buffer = sockopt::set_socket_recv_buffer_size_force(fd, asked)
+            .or_else(|_| sockopt::set_socket_recv_buffer_size(fd, asked))
+            .and_then(|()| sockopt::socket_recv_buffer_size(fd))
+            .map(|doubled| BufferSize { asked, got: doubled / 2 })
+            .map_err(refused("SO_RCVBUF", asked))?;
 
         if group {
-            sockopt::set_socket_reuseaddr(fd, true).map_err(|cause| Error::Option {
-                option: "SO_REUSEADDR",
-                value: "1".to_owned(),
-                address: address.to_string(),
-                cause: cause.into(),
-            })?;
+            sockopt::set_socket_reuseaddr(fd, true).map_err(refused("SO_REUSEADDR", 1))?;
             // Receives only this socket's own groups, not every group that some process of this machine has
             // joined.
-            set(fd, address, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, "IP_MULTICAST_ALL", 0)?;
+            set_int(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0)
+                .map_err(refused("IP_MULTICAST_ALL", 0))?;
         }
         let bound = match interface.as_ref().and_then(|i| i.address) {
             Some(own) if address.ip().is_unspecified() => SocketAddrV4::new(own, address.port()),
@@ -122,9 +115,7 @@ impl UdpReceiver {
         if group {
             join(fd, *address.ip(), interface.as_ref(), options.source, failed(Operation::Join))?;
         }
-        let local = net::getsockname(fd)
-            .and_then(|any| SocketAddrV4::try_from(any).map_err(|_| Errno::AFNOSUPPORT))
-            .map_err(failed(Operation::Bind))?;
+        let local = local_address(fd).map_err(failed(Operation::Bind))?;
         Ok(Self { socket, local, interface, buffer, drops: DropCounter::default(), network_errors: 0 })
     }
 
@@ -137,10 +128,7 @@ impl UdpReceiver {
     /// # Errors
     /// [`Error::Socket`] when the machine refuses, such as for an interface that went away.
     pub fn receive(&mut self, batch: &mut Batch) -> Result<usize, Error> {
-        self.receive_with(|fd| {
-            let count = batch.fill(fd)?;
-            Ok((count, batch.dropped()))
-        })
+        self.receive_with(|fd| batch.fill(fd))
     }
 
     /// Receives with `fill`, which returns the number of datagrams and the kernel's drop count, if one came
@@ -199,11 +187,6 @@ impl UdpReceiver {
     /// Returns the address at which the socket listens, with the port assigned if port 0 was requested.
     pub fn local_address(&self) -> SocketAddrV4 {
         self.local
-    }
-
-    /// Returns the interface, if one was named.
-    pub fn interface(&self) -> Option<&Interface> {
-        self.interface.as_ref()
     }
 
     /// Returns the number of datagrams that the kernel has dropped since the socket was opened (full buffer, bad
@@ -288,14 +271,7 @@ fn wait_for<'fd>(
         *place = PollFd::from_borrowed_fd(fd, PollFlags::IN);
         used += 1;
     }
-    // A time-out longer than a timespec can express is treated as none.
-    let limit = Timespec::try_from(timeout).ok();
-    match poll(&mut polled[..used], limit.as_ref()) {
-        Ok(ready) => ready > 0,
-        Err(Errno::INTR) => false,
-        // The caller cannot act on this error here: the following receive reports it.
-        Err(_) => true,
-    }
+    poll_for(&mut polled[..used], timeout)
 }
 
 fn join(
@@ -325,39 +301,6 @@ fn join(
         ),
     };
     joined.map_err(failed)
-}
-
-/// Sets the kernel's buffer: beyond the system's limit if this process may, otherwise up to the limit.
-fn set_receive_buffer(fd: BorrowedFd<'_>, address: SocketAddrV4, asked: usize) -> Result<BufferSize, Error> {
-    // The kernel takes an int and doubles it.
-    let asked = asked.min(i32::MAX as usize / 2);
-    sockopt::set_socket_recv_buffer_size_force(fd, asked)
-        .or_else(|_| sockopt::set_socket_recv_buffer_size(fd, asked))
-        .and_then(|()| sockopt::socket_recv_buffer_size(fd))
-        // The kernel reports twice the size: the other half is for its own overhead (`socket(7)`).
-        .map(|doubled| BufferSize { asked, got: doubled / 2 })
-        .map_err(|cause| Error::Option {
-            option: "SO_RCVBUF",
-            value: asked.to_string(),
-            address: address.to_string(),
-            cause: cause.into(),
-        })
-}
-
-fn set(
-    fd: BorrowedFd<'_>,
-    address: SocketAddrV4,
-    level: i32,
-    name: i32,
-    option: &'static str,
-    value: i32,
-) -> Result<(), Error> {
-    option::set_int(fd, level, name, value).map_err(|cause| Error::Option {
-        option,
-        value: value.to_string(),
-        address: address.to_string(),
-        cause: cause.into(),
-    })
 }
 
 /// Formats an address for an error.

@@ -5,23 +5,21 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{self, sockopt};
 
 use super::message::{self, OutgoingArrays};
 use super::receiver::{is_from_the_network, place};
-use super::{BufferSize, MAX_SLOTS, option};
+use super::{BufferSize, MAX_SLOTS, NETWORK_ERRORS_A_CALL, interface_of, local_address, option};
 use crate::Error;
 use crate::error::Operation;
-use crate::interface::{self, Interface};
+use crate::interface::Interface;
+use crate::tcp::poll_for;
 
 /// Maximum number of datagrams of one [`UdpSender::send_segmented`] (`UDP_MAX_SEGMENTS` of kernels up to 6.8; later ones
 /// allow more).
 pub const MAX_SEGMENTS: usize = 64;
-
-/// Maximum number of network errors that one send call counts and skips.
-const NETWORK_ERRORS_A_CALL: usize = 16;
 
 /// Options of a sender.
 #[derive(Clone, Debug)]
@@ -63,13 +61,7 @@ pub struct UdpSender {
     interface: Option<Interface>,
     buffer: BufferSize,
     outgoing: OutgoingArrays,
-    counters: Counters,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
     network_errors: u64,
-    no_buffers: u64,
 }
 
 impl UdpSender {
@@ -79,30 +71,14 @@ impl UdpSender {
     /// The interface is unknown or down; no route leads to the destination.
     pub fn open(options: &SendOptions) -> Result<Self, Error> {
         let destination = options.destination;
-        let interface = match options.interface.as_str() {
-            "" => None,
-            asked => Some(interface::find(asked)?),
-        };
+        let interface = interface_of(&options.interface)?;
         let failed = |operation| {
             let place = place(destination, interface.as_ref(), None);
             move |errno| Error::socket(operation, place, errno)
         };
-        let refused = |option, value: usize| {
-            move |cause: Errno| Error::Option {
-                option,
-                value: value.to_string(),
-                address: destination.to_string(),
-                cause: cause.into(),
-            }
-        };
+        let refused = |option, value: usize| Error::option(option, value, destination);
 
-        let socket = net::socket_with(
-            AddressFamily::INET,
-            SocketType::DGRAM,
-            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-            Some(ipproto::UDP),
-        )
-        .map_err(failed(Operation::Open))?;
+        let socket = super::open().map_err(failed(Operation::Open))?;
         let fd = socket.as_fd();
         // The kernel takes an int and doubles it, and reports the double (`socket(7)`).
         let asked = options.send_buffer.min(i32::MAX as usize / 2);
@@ -132,18 +108,9 @@ impl UdpSender {
             net::bind(fd, &SocketAddrV4::new(own, 0)).map_err(failed(Operation::Bind))?;
         }
         net::connect(fd, &destination).map_err(failed(Operation::Connect))?;
-        let local = net::getsockname(fd)
-            .and_then(|any| SocketAddrV4::try_from(any).map_err(|_| Errno::AFNOSUPPORT))
-            .map_err(failed(Operation::Connect))?;
-        Ok(Self {
-            socket,
-            destination,
-            local,
-            interface,
-            buffer,
-            outgoing: OutgoingArrays::new(MAX_SLOTS),
-            counters: Counters::default(),
-        })
+        let local = local_address(fd).map_err(failed(Operation::Connect))?;
+        let outgoing = OutgoingArrays::new(MAX_SLOTS);
+        Ok(Self { socket, destination, local, interface, buffer, outgoing, network_errors: 0 })
     }
 
     /// Sends one datagram.
@@ -246,13 +213,7 @@ impl UdpSender {
     /// Waits until the socket's buffer has space; returns `false` if `timeout` passes first, or early when a
     /// signal arrives. It cannot wait for a full device queue behind the buffer.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let limit = Timespec::try_from(timeout).ok();
-        match poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], limit.as_ref()) {
-            Ok(ready) => ready > 0,
-            Err(Errno::INTR) => false,
-            // The following send reports the error.
-            Err(_) => true,
-        }
+        poll_for(&mut [PollFd::new(&self.socket, PollFlags::OUT)], timeout)
     }
 
     /// Returns the destination.
@@ -268,18 +229,7 @@ impl UdpSender {
     /// Returns the number of errors that the network reported for earlier datagrams, such as "connection refused" where
     /// no process listens.
     pub fn network_errors(&self) -> u64 {
-        self.counters.network_errors
-    }
-
-    /// Returns how often a device queue was too full for a datagram (`ENOBUFS`). Such a datagram was not sent and is
-    /// reported as back pressure. Multicast only: for unicast the kernel drops such datagrams silently (`udp(7)`).
-    pub fn no_buffers(&self) -> u64 {
-        self.counters.no_buffers
-    }
-
-    /// Returns the size of the kernel's send buffer, as requested and as granted.
-    pub fn send_buffer(&self) -> BufferSize {
-        self.buffer
+        self.network_errors
     }
 
     /// Returns advice if the kernel granted a smaller buffer than requested.
@@ -290,15 +240,13 @@ impl UdpSender {
     /// Counts an expected error. Returns `true` if it ends the call (no space), `false` to retry.
     fn stops_at(&mut self, errno: Errno, length: usize) -> Result<bool, Error> {
         match errno {
-            Errno::AGAIN => Ok(true),
-            Errno::NOBUFS => {
-                self.counters.no_buffers += 1;
-                Ok(true)
-            }
+            // `ENOBUFS`: a device queue is full. Multicast only: for unicast the kernel drops such datagrams silently
+            // (`udp(7)`).
+            Errno::AGAIN | Errno::NOBUFS => Ok(true),
             Errno::INTR => Ok(false),
             Errno::MSGSIZE => Err(Error::TooLong { length, address: self.place() }),
             errno if is_from_the_network(errno) && errno != Errno::NETUNREACH => {
-                self.counters.network_errors += 1;
+                self.network_errors += 1;
                 Ok(false)
             }
             errno => Err(Error::socket(Operation::Send, self.place(), errno)),
@@ -322,7 +270,7 @@ impl fmt::Debug for UdpSender {
             .field("destination", &self.destination)
             .field("local", &self.local)
             .field("buffer", &self.buffer)
-            .field("counters", &self.counters)
+            .field("network_errors", &self.network_errors)
             .finish_non_exhaustive()
     }
 }

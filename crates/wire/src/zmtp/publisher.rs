@@ -1,11 +1,8 @@
 //! The sockets of a publisher.
 
-use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use slab::Slab;
 use tapeline_nanos::Nanos;
@@ -14,7 +11,7 @@ use super::frame;
 use super::protocol::{Asked, OUR_GREETING, Protocol, SubscriberFault};
 use super::topics::{Route, TooMany, Topics};
 use crate::tcp::{Listener, Received, Stream};
-use crate::{Error, error};
+use crate::{Error, polling};
 
 /// Settings of a publisher.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,8 +133,8 @@ impl Publisher {
     /// The address is taken or not this machine's, or the machine refuses.
     pub fn bind(address: SocketAddr, settings: PublisherSettings) -> Result<Self, Error> {
         let listener = Listener::open(address)?;
-        let poll = Poll::new().map_err(|cause| error::reactor("make", cause))?;
-        register(&poll, &listener, LISTENER, Interest::READABLE)?;
+        let poll = Poll::new().map_err(Error::reactor("make"))?;
+        polling::register(&poll, &listener, LISTENER, Interest::READABLE)?;
         Ok(Self {
             topics: Topics::new(settings.max_subscriptions, settings.max_subscriptions_each),
             settings,
@@ -199,10 +196,8 @@ impl Publisher {
     pub fn turn(&mut self, now: Nanos, timeout: Duration) -> Result<(), Error> {
         self.flush(now);
         let timeout = if self.readable.is_empty() { timeout } else { Duration::ZERO };
-        match self.poll.poll(&mut self.events, Some(timeout)) {
-            Ok(()) => {}
-            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            Err(cause) => return Err(error::reactor("wait for", cause)),
+        if !polling::wait(&mut self.poll, &mut self.events, Some(timeout))? {
+            return Ok(());
         }
         for event in &self.events {
             if event.token() == LISTENER {
@@ -255,18 +250,16 @@ impl Publisher {
     fn accept(&mut self, now: Nanos) {
         for _ in 0..ACCEPTED_AT_ONCE {
             match self.listener.accept(INPUT) {
-                Ok(Some(stream)) => self.let_in(stream, now),
-                Ok(None) => {
-                    self.may_accept = false;
-                    return;
+                Ok(Some(stream)) => {
+                    self.let_in(stream, now);
+                    continue;
                 }
-                Err(cause) => {
-                    // Waiting connections are accepted after the next check of the time limits.
-                    self.may_accept = false;
-                    self.accept_error = Some(cause);
-                    return;
-                }
+                Ok(None) => {}
+                // Waiting connections are accepted after the next check of the time limits.
+                Err(cause) => self.accept_error = Some(cause),
             }
+            self.may_accept = false;
+            return;
         }
     }
 
@@ -276,8 +269,7 @@ impl Publisher {
             return;
         }
         let number = self.peers.vacant_key();
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if register(&self.poll, &stream, Token(number), interest).is_err() {
+        if polling::register(&self.poll, &stream, Token(number), polling::EITHER).is_err() {
             return;
         }
         stream.output().extend_from_slice(&OUR_GREETING);
@@ -302,11 +294,8 @@ impl Publisher {
         let silent = self.peers.iter().filter(|(_, peer)| !peer.protocol.is_open());
         match silent.map(|(number, peer)| (peer.since, number as u32)).min() {
             Some((since, number)) if now.since(since) >= HANDSHAKE_NS => {
-                self.remove(
-                    number,
-                    "another subscriber takes its place, as it has not completed the handshake".to_owned(),
-                    true,
-                );
+                let why = "another subscriber takes its place, as it has not completed the handshake";
+                self.remove(number, why.to_owned(), true);
                 true
             }
             _ => false,
@@ -409,9 +398,7 @@ impl Publisher {
         let Some(peer) = self.peers.try_remove(number as usize) else { return };
         self.topics.forget(number);
         self.counters.let_go += u64::from(is_let_go);
-        let fd = peer.stream.as_fd().as_raw_fd();
-        // Closing the socket does the same.
-        let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
+        polling::deregister(&self.poll, &peer.stream);
         peer.stream.finish();
         if self.left.len() < MOST_LEFT {
             let address = peer.stream.peer_address();
@@ -427,10 +414,4 @@ impl std::fmt::Debug for Publisher {
             .field("counters", &self.counters())
             .finish()
     }
-}
-
-fn register(poll: &Poll, source: &impl AsFd, token: Token, interest: Interest) -> Result<(), Error> {
-    let fd = source.as_fd().as_raw_fd();
-    let registered = poll.registry().register(&mut SourceFd(&fd), token, interest);
-    registered.map_err(|cause| error::reactor("add a socket to", cause))
 }

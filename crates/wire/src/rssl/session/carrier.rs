@@ -8,7 +8,6 @@ use super::super::websocket::{self, Envelope, Life, Opening, Unwrap, What};
 use super::{Found, Negotiated, Phase, Session};
 
 /// The carrier of the session's bytes.
-#[derive(Debug)]
 pub(super) enum Carrier {
     /// Not known yet; the first bytes decide (server).
     Unknown,
@@ -19,7 +18,6 @@ pub(super) enum Carrier {
 }
 
 /// The receiving side on a WebSocket.
-#[derive(Debug)]
 pub(super) struct Wrapped {
     pub(super) unwrap: Unwrap,
     json: bool,
@@ -95,16 +93,13 @@ impl Session {
             Carrier::WebSocket(Box::new(Wrapped { unwrap, json, left: 0, joined_at: None, position }));
         let mut agreed = Negotiated {
             max_received_bytes: settings.longest_received(),
-            version: None,
             websocket: Some(opening.protocol),
             compression: if deflate { Compression::Zlib } else { Compression::None },
             max_fragment_size: settings.max_fragment_size,
             ping_timeout: settings.connection_ping_timeout,
             codec: RWF_VERSION,
-            peer_version: String::new(),
-            peer_host: String::new(),
-            peer_address: String::new(),
             login: opening.login.clone().filter(|_| json && !is_client),
+            ..Negotiated::default()
         };
         if json {
             self.phase = Phase::Open;

@@ -10,6 +10,7 @@ mod carrier;
 mod negotiation;
 mod pings;
 
+use std::fmt;
 use std::sync::Arc;
 
 use tapeline_nanos::Nanos;
@@ -90,7 +91,6 @@ enum Phase {
 /// assert_eq!(messages, [b"a message"]);
 /// # Ok::<(), tapeline_wire::rssl::Reason>(())
 /// ```
-#[derive(Debug)]
 pub struct Session {
     settings: Arc<ConnectionSettings>,
     carrier: Carrier,
@@ -165,29 +165,17 @@ impl Session {
     }
 
     fn new(settings: Arc<ConnectionSettings>, phase: Phase, carrier: Carrier, now: Nanos) -> Self {
-        let output = Output::new(&settings);
-        let pings = Pings {
-            started: now,
-            heard: now,
-            wrote: now,
-            frames: 0,
-            timeout: None,
-            sends: false,
-            asks: false,
-            asked: now,
-        };
-        let level = settings.compression_level;
         Self {
-            settings,
             carrier,
             phase,
             negotiated: None,
             receiver: None,
-            output,
+            output: Output::new(&settings),
             refusal: None,
-            pings,
-            level,
+            pings: Pings { started: now, heard: now, wrote: now, asked: now, ..Pings::default() },
+            level: settings.compression_level,
             position: 0,
+            settings,
         }
     }
 
@@ -372,3 +360,14 @@ impl Session {
 }
 
 const NS_PER_MS: u64 = 1_000_000;
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the bytes: they may contain a password.
+        f.debug_struct("Session")
+            .field("phase", &self.phase)
+            .field("negotiated", &self.negotiated)
+            .field("output", &self.output)
+            .finish_non_exhaustive()
+    }
+}

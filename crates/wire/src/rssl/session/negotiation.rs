@@ -10,7 +10,7 @@ use super::super::websocket::{CookieLogin, SubProtocol};
 use super::{Found, Phase, Session};
 
 /// The settings negotiated between both ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Negotiated {
     /// The version of the handshake; `None` for JSON, which has none.
     pub version: Option<Version>,
@@ -167,7 +167,7 @@ impl Session {
             peer_version: text(request.component),
             peer_host: text(request.host),
             peer_address: text(request.address),
-            login: None,
+            ..Negotiated::default()
         });
         self.pings.sends = true;
         self.phase = if request.key_exchange { Phase::Key } else { Phase::Open };
@@ -207,9 +207,7 @@ impl Session {
             ping_timeout: ack.ping_timeout,
             codec: ack.codec,
             peer_version: String::from_utf8_lossy(ack.component).into_owned(),
-            peer_host: String::new(),
-            peer_address: String::new(),
-            login: None,
+            ..Negotiated::default()
         });
         // EMA's server states 0, "do not compress", which would only lengthen zlib's payloads.
         if ack.compression_level > 0 {

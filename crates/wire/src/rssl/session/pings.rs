@@ -7,7 +7,7 @@ use super::super::fault::Reason;
 const NS_PER_S: i64 = 1_000_000_000;
 
 /// The times of the last receipt (`heard`) and the last send (`wrote`).
-#[derive(Debug)]
+#[derive(Default)]
 pub(super) struct Pings {
     pub(super) started: Nanos,
     pub(super) heard: Nanos,

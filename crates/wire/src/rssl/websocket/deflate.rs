@@ -1,7 +1,5 @@
 //! permessage-deflate (RFC 7692): compression of messages.
 
-use std::fmt;
-
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::super::fault::Fault;
@@ -38,7 +36,7 @@ impl Inflated {
                 if message.len() == message.capacity() {
                     if message.len() > limit {
                         let what = format!("message of {} bytes that inflates to more", compressed.len());
-                        return Err(Fault::new(what, format!("at most {limit}, the limit that is set")));
+                        return Err(Fault::over_limit(what, limit));
                     }
                     message.reserve_exact(STEP.max(message.len()).min(limit + 1 - message.len()));
                 }
@@ -69,7 +67,7 @@ impl Inflated {
         self.bytes += message.len() as u64;
         if message.len() > limit {
             let what = format!("message of {} bytes that inflates to {}", compressed.len(), message.len());
-            return Err(Fault::new(what, format!("at most {limit}, the limit that is set")));
+            return Err(Fault::over_limit(what, limit));
         }
         Ok(())
     }
@@ -96,17 +94,5 @@ impl Deflated {
         self.stream.compress_vec(message, &mut self.compressed, FlushCompress::Sync).ok()?;
         let complete = self.stream.total_in() == message.len() as u64;
         self.compressed.strip_suffix(&TAIL).filter(|compressed| complete && compressed.len() < message.len())
-    }
-}
-
-impl fmt::Debug for Inflated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inflated").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Deflated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deflated").finish_non_exhaustive()
     }
 }

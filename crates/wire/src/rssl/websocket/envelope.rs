@@ -12,7 +12,6 @@ use super::code;
 pub(in super::super) const LONGEST_HEADER: usize = 14;
 
 /// The sending side of a WebSocket.
-#[derive(Debug)]
 pub(in super::super) struct Envelope {
     /// A client's masks: the frames that it sends are masked.
     masks: Option<Masks>,
@@ -158,7 +157,6 @@ pub(super) fn apply(mask: Option<[u8; 4]>, at: usize, bytes: &mut [u8]) {
 /// Masks. They prevent intermediaries from reading a payload as HTTP (RFC 6455, section 10.3), which matters
 /// if a foreign script chooses the payload. Here the program chooses it, so a simple generator with a random
 /// seed is sufficient.
-#[derive(Debug)]
 struct Masks(u64);
 
 impl Masks {

@@ -1,6 +1,5 @@
 //! Reads received WebSocket frames.
 
-use std::fmt;
 use std::io::Cursor;
 use std::ops::Range;
 
@@ -178,10 +177,8 @@ impl Unwrap {
         let left_out: &[u8] = if header.rsv1 && !begins { &TAIL } else { &[] };
         let begun = if begins { 0 } else { self.joined.len() + left_out.len() };
         if (begun as u64).saturating_add(length) > self.limit as u64 {
-            return Err(Fault::new(
-                format!("WebSocket message of {} bytes or more", length.saturating_add(begun as u64)),
-                format!("at most {}, the limit that is set", self.limit),
-            ));
+            let what = format!("WebSocket message of {} bytes or more", length.saturating_add(begun as u64));
+            return Err(Fault::over_limit(what, self.limit));
         }
         if begins && header.is_final && length <= (LONGEST_FRAME - size) as u64 {
             // The usual case: a message in one frame, read in place.
@@ -234,15 +231,5 @@ impl Unwrap {
     fn clear(&mut self) {
         self.joined.clear();
         self.joined.shrink_to(KEPT);
-    }
-}
-
-impl fmt::Debug for Unwrap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: they may contain a password.
-        f.debug_struct("Unwrap")
-            .field("masked", &self.masked)
-            .field("data", &self.data)
-            .finish_non_exhaustive()
     }
 }
