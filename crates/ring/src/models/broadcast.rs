@@ -1,7 +1,6 @@
 //! Broadcast rings: an overtaken reader gets whole frames and the number of lost frames.
 
-use super::atomics::Fault;
-use super::explore::{Model, line, spawn};
+use super::explore::{Model, spawn};
 use super::scene::{name, send_pair, tiny};
 use crate::Start;
 use crate::broadcast::{BroadcastPoll, Publisher, Subscriber};
@@ -25,6 +24,7 @@ fn look(subscriber: &mut Subscriber, next: &mut u64) -> bool {
     true
 }
 
+/// An overtaken reader gets whole frames and a count.
 fn overtaken() {
     let mut publisher = Publisher::open(&name(), &tiny()).unwrap();
     let mut subscriber = Subscriber::join_as(&name(), Start::Newest, "").unwrap();
@@ -47,28 +47,6 @@ fn overtaken() {
 }
 
 pub(super) const OVERTAKEN: Model = Model { name: "overtaken", preemptions: 2, least: 800, run: overtaken };
-
-#[test]
-fn an_overtaken_reader_gets_whole_frames_and_a_count() {
-    OVERTAKEN.holds();
-}
-
-#[test]
-fn a_gate_after_the_bytes_is_found() {
-    let store = line("lines.rs", "self.position.store(position, Ordering::Release)");
-    let body = line("models/memory.rs", "self.body_word(position, at).store(");
-    OVERTAKEN.catches(&[Fault::Late { store, until: Some(body) }]);
-}
-
-#[test]
-fn a_gate_without_its_fence_is_found() {
-    OVERTAKEN.catches(&[Fault::Weak(line("gate.rs", "fence(Ordering::SeqCst); // F1"))]);
-}
-
-#[test]
-fn a_copy_without_a_fence_behind_it_is_found() {
-    OVERTAKEN.catches(&[Fault::Weak(line("subscriber.rs", "fn is_passed( … fence("))]);
-}
 
 /// The end is seen after the last frame.
 fn end() {
@@ -94,11 +72,6 @@ fn end() {
 
 pub(super) const END: Model = Model { name: "end, broadcast", preemptions: 3, least: 30, run: end };
 
-#[test]
-fn the_end_comes_after_the_last_frame() {
-    END.holds();
-}
-
 /// Joining while the publisher publishes.
 fn join(start: Start) {
     let mut publisher = Publisher::open(&name(), &tiny()).unwrap();
@@ -123,16 +96,3 @@ pub(super) const NEWEST: Model =
     Model { name: "join newest, broadcast", preemptions: 2, least: 3000, run: || join(Start::Newest) };
 pub(super) const OLDEST: Model =
     Model { name: "join oldest, broadcast", preemptions: 2, least: 2000, run: || join(Start::Oldest) };
-
-#[test]
-fn who_joins_counts_right() {
-    NEWEST.holds();
-    OLDEST.holds();
-}
-
-#[test]
-fn a_count_before_its_place_is_found() {
-    let store = line("lines.rs", "count.position.store(position, Ordering::Relaxed)");
-    let frames = line("lines.rs", "count.frames.store(frames, Ordering::Relaxed)");
-    OLDEST.catches(&[Fault::Late { store, until: Some(frames) }]);
-}

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::atomics::Fault;
 use super::clock::STEP;
-use super::explore::{Model, line, spawn};
+use super::explore::{Model, spawn};
 use super::scene::{name, send_pair, tiny};
 use crate::{Options, Poll, Publisher, Start, Subscriber};
 
@@ -57,37 +56,3 @@ fn stalled(looks: usize, more: usize) {
 pub(super) const ORDERED: Model =
     Model { name: "eviction", preemptions: 2, least: 3000, run: || stalled(4, 2) };
 pub(super) const ASKED: Model = Model { name: "asked", preemptions: 1, least: 3000, run: || stalled(2, 4) };
-
-#[test]
-fn what_is_lent_is_what_was_sent() {
-    ORDERED.holds();
-    ASKED.holds();
-}
-
-/// Two fences lie between an order and the bytes that are overwritten: the gate's, and the one that keeps the
-/// counts of a milestone in order. Either is enough.
-#[test]
-fn bytes_without_a_fence_between_the_order_and_them_are_found() {
-    ORDERED.catches(&[
-        Fault::Weak(line("gate.rs", "fence(Ordering::SeqCst); // F1")),
-        Fault::Weak(line("lines.rs", "count.position.store(position … fence(")),
-    ]);
-}
-
-#[test]
-fn an_order_looked_at_before_the_header_is_found() {
-    ASKED.catches(&[Fault::Lagging(line(
-        "subscriber.rs",
-        "self.order().word.load(Ordering::Relaxed) != self.heeded",
-    ))]);
-}
-
-#[test]
-fn an_answer_without_a_fence_before_it_is_found() {
-    ORDERED.catches(&[Fault::Weak(line("subscriber.rs", "pub fn is_evicted( … fence("))]);
-}
-
-#[test]
-fn an_order_looked_at_before_the_copy_is_found() {
-    ORDERED.catches(&[Fault::Lagging(line("subscriber.rs", "pub fn is_evicted( … .load("))]);
-}

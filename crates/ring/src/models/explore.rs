@@ -38,14 +38,14 @@ impl Model {
         assert!(count >= self.least, "{}: {count} interleavings, expected {}", self.name, self.least);
     }
 
-    /// Asserts that `faults` together make the ring break its promise in some interleaving.
-    pub(super) fn catches(&self, faults: &[Fault]) {
+    /// Asserts that `faults` together, which are `what`, make the ring break its promise in some interleaving.
+    pub(super) fn catches(&self, what: &str, faults: &[Fault]) {
         let (count, outcome) = self.explore(faults);
-        assert!(atomics::faults_were_met(), "{}: {faults:?} was never on the way", self.name);
+        assert!(atomics::faults_were_met(), "{}: {what}: {faults:?} was never on the way", self.name);
         let Err(why) = outcome else {
-            panic!("{}: {count} interleavings, and {faults:?} is not found", self.name);
+            panic!("{}: {count} interleavings, and {what} is not found: {faults:?}", self.name);
         };
-        println!("{}: {faults:?} found in interleaving {count}: {why}", self.name);
+        println!("{}: {what} found in interleaving {count}: {why}", self.name);
     }
 
     /// Returns the number of interleavings, and the error of the last one.

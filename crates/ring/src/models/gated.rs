@@ -1,10 +1,10 @@
 //! Gated rings: nothing is lost, and nothing is overwritten while it is read.
 
-use super::atomics::Fault;
-use super::explore::{Model, line, spawn};
+use super::explore::{Model, spawn};
 use super::scene::{Reader, kill, len_of, lines, name, nearly_full, send, take, tiny};
 use crate::{Options, Poll, Publisher, Start, Subscriber};
 
+/// Frames arrive in order over the end of a full ring.
 fn over_the_end(options: &Options) {
     let (mut publisher, mut reader) = nearly_full(options);
     let reading = spawn(move || {
@@ -24,40 +24,7 @@ pub(super) const WRAP: Model =
 pub(super) const WRAP_ON_LINES: Model =
     Model { name: "wrap on lines", preemptions: 2, least: 1500, run: || over_the_end(&lines()) };
 
-#[test]
-fn frames_arrive_in_order_over_the_end_of_a_full_ring() {
-    WRAP.holds();
-    WRAP_ON_LINES.holds();
-}
-
-#[test]
-fn a_header_without_release_is_found() {
-    WRAP.catches(&[Fault::Weak(line("publisher/commit.rs", ".store(self.header_word(first_len)"))]);
-}
-
-#[test]
-fn a_header_read_without_acquire_is_found() {
-    WRAP.catches(&[Fault::Weak(line("subscriber.rs", "let header = self.memory.header(start).load("))]);
-}
-
-#[test]
-fn a_terminator_after_the_header_is_found() {
-    let header = line("publisher/commit.rs", ".store(self.header_word(first_len)");
-    let store = line("publisher/commit.rs", "self.memory.terminator(last, last_size)");
-    WRAP.catches(&[Fault::Late { store, until: Some(header) }]);
-}
-
-#[test]
-fn a_position_released_without_release_is_found() {
-    WRAP.catches(&[Fault::Weak(line("subscriber.rs", "progress.position.store(self.position"))]);
-}
-
-#[test]
-fn a_position_released_too_early_is_found() {
-    let store = line("subscriber.rs", "progress.position.store(self.position");
-    WRAP.catches(&[Fault::Ahead { store, by: 16 }]);
-}
-
+/// Each of two readers gates a full ring.
 fn two_readers() {
     let (mut publisher, mut reader) = nearly_full(&tiny());
     let mut late = Reader::join(5);
@@ -82,11 +49,6 @@ fn two_readers() {
 
 pub(super) const TWO_READERS: Model =
     Model { name: "two readers", preemptions: 2, least: 1500, run: two_readers };
-
-#[test]
-fn each_of_two_readers_gates_a_full_ring() {
-    TWO_READERS.holds();
-}
 
 /// One frame of the batch makes the other visible too. A batch that does not fit is aborted.
 fn batch() {
@@ -117,18 +79,6 @@ fn batch() {
 
 pub(super) const BATCH: Model = Model { name: "batch", preemptions: 2, least: 400, run: batch };
 
-#[test]
-fn a_batch_appears_at_once() {
-    BATCH.holds();
-}
-
-#[test]
-fn a_batch_whose_first_header_comes_first_is_found() {
-    let store = line("batch.rs", "self.publisher.memory.header(start).store(");
-    let header = line("publisher/commit.rs", ".store(self.header_word(first_len)");
-    BATCH.catches(&[Fault::Late { store, until: Some(header) }]);
-}
-
 /// Hidden frames appear at once when they are shown.
 fn hidden() {
     // Both fit in an eighth of the ring: a claim that opens another would show the first.
@@ -154,23 +104,6 @@ fn hidden() {
 
 pub(super) const HIDDEN: Model = Model { name: "hidden", preemptions: 2, least: 10, run: hidden };
 
-#[test]
-fn hidden_frames_appear_at_once() {
-    HIDDEN.holds();
-}
-
-#[test]
-fn a_hidden_header_that_is_late_is_found() {
-    let store = line("publisher/commit.rs", ".store(word, Ordering::Relaxed)");
-    let shown = line("publisher/commit.rs", ".store(word, Ordering::Release)");
-    HIDDEN.catches(&[Fault::Late { store, until: Some(shown) }]);
-}
-
-#[test]
-fn hidden_frames_shown_without_release_are_found() {
-    HIDDEN.catches(&[Fault::Weak(line("publisher/commit.rs", ".store(word, Ordering::Release)"))]);
-}
-
 /// The bytes of an aborted claim are where later lines start.
 fn aborted() {
     let mut publisher = Publisher::open(&name(), &lines()).unwrap();
@@ -194,17 +127,7 @@ fn aborted() {
 
 pub(super) const ABORTED: Model = Model { name: "aborted claim", preemptions: 3, least: 30, run: aborted };
 
-#[test]
-fn an_aborted_claim_was_never_there() {
-    ABORTED.holds();
-}
-
-#[test]
-fn bytes_of_an_aborted_claim_taken_for_a_cleared_line_are_found() {
-    let store = line("publisher/commit.rs", "self.memory.terminator(last, last_size)");
-    ABORTED.catches(&[Fault::Late { store, until: None }]);
-}
-
+/// Who leaves no longer gates.
 fn leave() {
     let (mut publisher, mut reader) = nearly_full(&tiny());
     let reading = spawn(move || {
@@ -219,16 +142,6 @@ fn leave() {
 }
 
 pub(super) const LEAVE: Model = Model { name: "leave", preemptions: 2, least: 100, run: leave };
-
-#[test]
-fn who_leaves_no_longer_gates() {
-    LEAVE.holds();
-}
-
-#[test]
-fn leaving_without_release_is_found() {
-    LEAVE.catches(&[Fault::Weak(line("subscriber.rs", "members.slots.fetch_and("))]);
-}
 
 /// A reader dies while it borrows a frame, and another joins; the publisher reclaims the slot, or the joiner takes
 /// it.
@@ -263,11 +176,6 @@ fn death() {
 
 pub(super) const DEATH: Model = Model { name: "death", preemptions: 1, least: 500, run: death };
 
-#[test]
-fn who_dies_no_longer_gates_and_its_slot_is_free() {
-    DEATH.holds();
-}
-
 /// The end is seen after the last frame.
 fn end() {
     let (mut publisher, mut reader) = nearly_full(&tiny());
@@ -291,16 +199,6 @@ fn end() {
 
 pub(super) const END: Model = Model { name: "end", preemptions: 3, least: 1500, run: end };
 
-#[test]
-fn the_end_comes_after_the_last_frame() {
-    END.holds();
-}
-
-#[test]
-fn an_end_read_without_acquire_is_found() {
-    END.catches(&[Fault::Weak(line("subscriber.rs", "fn nothing( … status.state.load("))]);
-}
-
 /// A note is whole.
 fn note() {
     let mut publisher = Publisher::open(&name(), &tiny()).unwrap();
@@ -316,8 +214,3 @@ fn note() {
 }
 
 pub(super) const NOTE: Model = Model { name: "note", preemptions: 1, least: 1000, run: note };
-
-#[test]
-fn a_note_is_read_whole() {
-    NOTE.holds();
-}

@@ -1,8 +1,7 @@
 //! Joining while the publisher publishes: a registered subscriber is not overrun. The protocol and its proof are in
 //! `gate.rs`.
 
-use super::atomics::Fault;
-use super::explore::{Model, line, spawn};
+use super::explore::{Model, spawn};
 use super::scene::{Reader, name, send, take, tiny};
 use crate::{Publisher, Start, Subscriber};
 
@@ -35,33 +34,3 @@ pub(super) const NEWEST: Model =
     Model { name: "join newest", preemptions: 2, least: 5000, run: || join(Start::Newest) };
 pub(super) const OLDEST: Model =
     Model { name: "join oldest", preemptions: 3, least: 2000, run: || join(Start::Oldest) };
-
-#[test]
-fn who_joins_at_the_newest_is_not_overrun() {
-    NEWEST.holds();
-}
-
-#[test]
-fn who_joins_at_the_oldest_is_not_overrun() {
-    OLDEST.holds();
-}
-
-#[test]
-fn a_gate_without_its_fence_is_found() {
-    let fault = Fault::Weak(line("gate.rs", "fence(Ordering::SeqCst); // F1"));
-    NEWEST.catches(&[fault]);
-    OLDEST.catches(&[fault]);
-}
-
-#[test]
-fn a_joiner_without_its_fence_is_found() {
-    let fault = Fault::Weak(line("subscriber/joining.rs", "fn enter( … fence("));
-    NEWEST.catches(&[fault]);
-    OLDEST.catches(&[fault]);
-}
-
-#[test]
-fn a_joiner_that_does_not_look_again_is_found() {
-    NEWEST.catches(&[Fault::Lagging(line("subscriber/joining.rs", "cursor.position.load("))]);
-    OLDEST.catches(&[Fault::Lagging(line("subscriber/joining.rs", "gate.position.load("))]);
-}

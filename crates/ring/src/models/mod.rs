@@ -12,6 +12,8 @@ pub(crate) mod kernel;
 #[cfg(test)]
 mod broadcast;
 #[cfg(test)]
+mod checks;
+#[cfg(test)]
 mod eviction;
 #[cfg(test)]
 mod explore;

@@ -1,7 +1,6 @@
 //! The queue between two threads: nothing is lost, and no slot is touched by two sides.
 
-use super::atomics::Fault;
-use super::explore::{Model, line, spawn};
+use super::explore::{Model, spawn};
 use crate::atomics::{AtomicU64, Ordering};
 use crate::spsc::{self, Consumer, Producer, QueuePoll, QueueRefused};
 
@@ -125,56 +124,3 @@ pub(super) const ONE_BY_ONE: Model =
 pub(super) const IN_BATCHES: Model =
     Model { name: "queue, in batches", preemptions: 2, least: 240, run: in_batches };
 pub(super) const CLOSED: Model = Model { name: "queue, closed", preemptions: 2, least: 500, run: closed };
-
-#[test]
-fn a_queue_keeps_every_record_and_its_order() {
-    ONE_BY_ONE.holds();
-    IN_BATCHES.holds();
-    CLOSED.holds();
-}
-
-const PRODUCER: &str = "spsc/producer.rs";
-const CONSUMER: &str = "spsc/consumer.rs";
-
-#[test]
-fn records_published_without_release_are_found() {
-    let fault = [Fault::Weak(line(PRODUCER, "self.written.store(*self.next"))];
-    ONE_BY_ONE.catches(&fault);
-    IN_BATCHES.catches(&fault);
-}
-
-#[test]
-fn records_read_without_acquire_are_found() {
-    ONE_BY_ONE.catches(&[Fault::Weak(line(CONSUMER, "let written = self.shared.written.0.load("))]);
-}
-
-#[test]
-fn slots_given_back_without_release_are_found() {
-    ONE_BY_ONE.catches(&[Fault::Weak(line(CONSUMER, "shared.read.0.store(self.next, "))]);
-}
-
-#[test]
-fn slots_claimed_without_acquire_are_found() {
-    ONE_BY_ONE.catches(&[Fault::Weak(line(PRODUCER, "let read = self.shared.read.0.load("))]);
-}
-
-#[test]
-fn records_published_too_early_are_found() {
-    ONE_BY_ONE.catches(&[Fault::Ahead { store: line(PRODUCER, "self.written.store(*self.next"), by: 1 }]);
-}
-
-#[test]
-fn slots_given_back_too_early_are_found() {
-    IN_BATCHES.catches(&[Fault::Ahead { store: line(CONSUMER, "shared.read.0.store(self.next, "), by: 1 }]);
-}
-
-#[test]
-fn an_end_that_overtakes_the_records_is_found() {
-    ONE_BY_ONE.catches(&[Fault::Weak(line(PRODUCER, "self.shared.written.0.store(self.next | GONE"))]);
-}
-
-#[test]
-fn a_consumer_that_goes_without_a_word_of_what_it_did_is_found() {
-    CLOSED.catches(&[Fault::Weak(line(CONSUMER, "self.shared.read.0.store(self.done.next | GONE"))]);
-    CLOSED.catches(&[Fault::Weak(line(PRODUCER, "self.shared.read.0.load(Ordering::Acquire) & GONE"))]);
-}

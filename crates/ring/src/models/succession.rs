@@ -35,8 +35,3 @@ fn take_over() {
 }
 
 pub(super) const TAKE_OVER: Model = Model { name: "take over", preemptions: 2, least: 2000, run: take_over };
-
-#[test]
-fn a_successor_goes_on_where_the_dead_publisher_ended() {
-    TAKE_OVER.holds();
-}

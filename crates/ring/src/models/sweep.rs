@@ -5,32 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::atomics::{self, Fault, Site};
+use super::checks::MODELS;
 use super::explore::{Model, line};
-use super::{broadcast, eviction, gated, joining, spsc, succession};
-
-const MODELS: [&Model; 21] = [
-    &gated::END,
-    &gated::BATCH,
-    &gated::HIDDEN,
-    &gated::ABORTED,
-    &gated::LEAVE,
-    &gated::DEATH,
-    &gated::WRAP,
-    &gated::TWO_READERS,
-    &gated::NOTE,
-    &joining::OLDEST,
-    &joining::NEWEST,
-    &broadcast::END,
-    &broadcast::OVERTAKEN,
-    &broadcast::OLDEST,
-    &broadcast::NEWEST,
-    &eviction::ORDERED,
-    &eviction::ASKED,
-    &succession::TAKE_OVER,
-    &spsc::ONE_BY_ONE,
-    &spsc::IN_BATCHES,
-    &spsc::CLOSED,
-];
 
 /// Orderings whose weakening no model detects, and why.
 const NOT_MISSED: [(&str, &str, &str); 15] = [
