@@ -37,7 +37,7 @@ pub enum LoginPolicy {
 }
 
 /// A user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     /// The user name, as in the login and in rules.
     pub name: Box<str>,
@@ -57,14 +57,7 @@ impl User {
     /// Returns a user in no group, without a password or token.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            password_hash: "".into(),
-            tokens: Vec::new(),
-            groups: Vec::new(),
-            max_connections: None,
-            max_streams: None,
-        }
+        Self { name: name.into(), ..Self::default() }
     }
 }
 
@@ -85,11 +78,9 @@ impl Users {
     #[must_use]
     pub fn new(users: Vec<User>) -> Self {
         let by_name = users.iter().zip(0..).map(|(user, at)| (user.name.clone(), at)).collect();
-        let (tokens, owners): (Vec<_>, Vec<_>) = users
-            .iter()
-            .zip(0..)
-            .flat_map(|(user, at)| user.tokens.iter().map(move |token| (*token, at)))
-            .unzip();
+        let owned = users.iter().zip(0..);
+        let owned = owned.flat_map(|(user, at)| user.tokens.iter().map(move |token| (*token, at)));
+        let (tokens, owners): (Vec<_>, Vec<_>) = owned.unzip();
         let has_password = |at: &usize| users.get(*at).is_some_and(|user| !user.password_hash.is_empty());
         let with_password = (0..users.len()).filter(has_password).collect();
         Self { by_name, tokens: tokens.into(), owners, with_password, users }

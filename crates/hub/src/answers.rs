@@ -1,13 +1,10 @@
 //! Answers of sources other than market data.
 
 use tapeline_nanos::Nanos;
-use tapeline_omm::State;
 use tapeline_omm::domain::post::Nak;
 use tapeline_omm::role::Sent;
 use tapeline_omm::role::provider::StreamHandle;
-use tapeline_omm::rwf::{
-    DataState, Domain, Header, MessageClass, MessageView, StateCode, StatusHeader, StreamState,
-};
+use tapeline_omm::rwf::{Header, MessageClass, MessageView, NakCode, StateCode, StreamState};
 use tapeline_plant::Seq;
 use tapeline_plant::demand::{Answer, Demand, ItemName, Ticket};
 
@@ -17,6 +14,7 @@ use crate::interest::StreamPhase;
 use crate::session::Session;
 use crate::slow_clients::SlowPolicy;
 use crate::status_texts::{NO_ROOM_FOR_MESSAGE, RECEIPT_UNREADABLE};
+use crate::statuses::{is_final, suspect};
 
 impl Hub {
     /// Returns the next demand for the sources. Call until it returns `None`. Demands stay queued until then, each item once, so that a caller
@@ -88,11 +86,8 @@ impl Hub {
         connections: &mut impl Connections,
     ) -> bool {
         let Some((id, stream)) = self.shared.private.stream(ticket) else { return false };
-        let Some(session) = self.sessions.get_mut(id) else { return false };
+        let Some(session) = self.sessions.get_live(id) else { return false };
         let Session { provider, backlog, session_state } = session;
-        if session_state.over.is_some() {
-            return false;
-        }
         let mut sent = Sent::Full;
         if !session_state.is_full {
             let there = connections
@@ -125,11 +120,9 @@ impl Hub {
                 return true;
             }
         }
-        let is_over = provider.stream_id(stream).is_none();
         let said = MessageView::parse(message).and_then(|message| message.header());
-        let is_last =
-            said.is_ok_and(|header| header.state().is_some_and(|state| crate::statuses::is_final(&state)));
-        if is_over || is_last {
+        let is_last = said.is_ok_and(|header| header.state().is_some_and(|state| is_final(&state)));
+        if is_last || provider.stream_id(stream).is_none() {
             self.shared.private.close(id, stream);
             if !is_last {
                 // A snapshot is complete: the source may not know it.
@@ -150,33 +143,21 @@ impl Hub {
     ) {
         self.shared.private.close(id, stream);
         self.shared.demands.last_word(Demand::ClosePrivate { ticket });
-        let state = State {
-            stream: StreamState::CLOSED_RECOVER,
-            data: DataState::SUSPECT,
-            code: StateCode::NO_RESOURCES,
-            text: NO_ROOM_FOR_MESSAGE.as_bytes(),
-        };
-        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-        self.say_last(now, id, stream, &header, connections);
+        let state = suspect(StreamState::CLOSED_RECOVER, StateCode::NO_RESOURCES, NO_ROOM_FOR_MESSAGE);
+        self.say_last(now, id, stream, state, connections);
     }
 
     /// Sends the receipt of a post, with the client's own number.
     fn ack(&mut self, ticket: Ticket, message: &[u8], connections: &mut impl Connections) -> bool {
         let Some((id, receipt)) = self.shared.receipts.take(ticket) else { return false };
-        let Some(session) = self.sessions.get_mut(id) else { return false };
+        let Some(session) = self.sessions.get_live(id) else { return false };
         let header = MessageView::parse(message).and_then(|message| message.header());
         let nak = match &header {
             Ok(Header::Ack(ack)) => ack.nak_code.map(|code| Nak { code, text: ack.text.unwrap_or_default() }),
             // An unreadable message is not a receipt; and the client waits for one.
-            _ => Some(Nak {
-                code: tapeline_omm::rwf::NakCode::INVALID_CONTENT,
-                text: RECEIPT_UNREADABLE.as_bytes(),
-            }),
+            _ => Some(Nak { code: NakCode::INVALID_CONTENT, text: RECEIPT_UNREADABLE.as_bytes() }),
         };
         let Session { provider, backlog, session_state } = session;
-        if session_state.over.is_some() {
-            return false;
-        }
         session_state.counters.answers += 1;
         connections.with(id, |out| provider.ack(&mut Behind::new(backlog, out), receipt, nak));
         matches!(header, Ok(Header::Ack(_)))
@@ -194,22 +175,18 @@ impl Hub {
         if !matches!(is_generic, Ok(Header::Generic(_))) {
             return false;
         }
-        let Some(item) = self.shared.find(item).and_then(|place| self.shared.interest.get(place)) else {
-            return false;
-        };
+        let place = self.shared.find(item);
+        let Some(item) = place.and_then(|place| self.shared.interest.get(place)) else { return false };
         for open in &item.streams {
-            let Some(session) = self.sessions.get_mut(open.session) else { continue };
+            let Some(session) = self.sessions.get_live(open.session) else { continue };
             let Session { provider, backlog, session_state } = session;
-            if session_state.over.is_some() {
-                continue;
-            }
             let sent = if session_state.is_full {
                 Sent::Full
             } else {
-                let pass = |out: &mut dyn tapeline_omm::role::Outbox| {
+                let there = connections.with(open.session, |out| {
                     provider.pass_on(now, &mut Behind::new(backlog, out), open.stream, message)
-                };
-                connections.with(open.session, pass).unwrap_or(Sent::NotOpen)
+                });
+                there.unwrap_or(Sent::NotOpen)
             };
             match sent {
                 Sent::Queued => session_state.counters.answers += 1,

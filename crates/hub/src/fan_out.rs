@@ -8,23 +8,25 @@ use tapeline_omm::domain::{OwnedState, ServicePart};
 use tapeline_omm::role::Sent;
 use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::rwf::{
-    DataState, DataType, Domain, Header, MessageView, RefreshHeader, StatusHeader, StreamState, flags,
+    DataState, DataType, Domain, Header, MessageView, RefreshHeader, StreamState, flags,
 };
 use tapeline_omm::{Qos, State};
 use tapeline_plant::tick::{self, Kind, Tick};
 use tapeline_plant::{ItemId, Seq};
 
+use tapeline_plant::cache::ItemKey;
+
 use crate::connections::{Connections, SessionId};
 use crate::feeds;
 use crate::hub::Hub;
 use crate::images::Folded;
-use crate::interest::{ItemSlot, MOST_PERMISSION, Named, StreamPhase};
+use crate::interest::{ItemSlot, MOST_PERMISSION, StreamPhase};
 use crate::request_handler::copy;
 use crate::services;
 use crate::session::PendingReply;
 use crate::slow_clients::{SlowPolicy, offer};
 use crate::status_texts::MISSED;
-use crate::statuses::is_final;
+use crate::statuses::{is_final, status};
 use crate::views::choose;
 
 impl Hub {
@@ -77,9 +79,8 @@ impl Hub {
         if tick.header.channel != tick::POSTED {
             item.channel = tick.header.channel;
         }
-        if item.upstream.as_ref().is_some_and(|upstream| !upstream.is_told())
-            && self.shared.is_on_demand(place)
-        {
+        let is_unasked = item.upstream.as_ref().is_some_and(|upstream| !upstream.is_told());
+        if is_unasked && self.shared.is_on_demand(place) {
             self.counters.unwanted += 1;
             self.shared.interest.forget_if_idle(place);
             return;
@@ -138,7 +139,7 @@ impl Hub {
             self.counters.not_served += 1;
             return None;
         }
-        let named = Named { service, domain, name: tick.name.as_bytes() };
+        let named = ItemKey { service, domain, name: tick.name.as_bytes() };
         let Ok(place) = self.shared.interest.appear(tick.header.item, &named) else {
             self.counters.unusable += 1;
             return None;
@@ -177,10 +178,7 @@ impl Hub {
             return self.unreadable(now, place, connections);
         }
         for open in &mut item.streams {
-            let Some(session) = self.sessions.get_mut(open.session) else { continue };
-            if session.session_state.over.is_some() {
-                continue;
-            }
+            let Some(session) = self.sessions.get_live(open.session) else { continue };
             if open.phase != StreamPhase::Current {
                 match open.phase {
                     StreamPhase::ImageOwed => session.session_state.counters.conflated += 1,
@@ -251,9 +249,7 @@ impl Hub {
             session.session_state.owe(&session.provider, stream, PendingReply::Image);
             connections.with(id, |out| self.room(now, id, out));
         }
-        for (id, stream) in closed {
-            self.shared.close(id, stream);
-        }
+        closed.into_iter().for_each(|(id, stream)| self.shared.close(id, stream));
         if are_left && arrived.is_complete && arrived.folded.is_passed_by {
             // These clients requested the item in the middle of an image that is not cached.
             self.shared.await_item(now, place);
@@ -263,8 +259,7 @@ impl Hub {
             self.say_no_room(now, place, connections);
         }
         if let Some(state) = last_word {
-            let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-            self.last_word(now, place, &status, connections);
+            self.last_word(now, place, &status(state), connections);
         }
     }
 
@@ -330,10 +325,7 @@ impl Hub {
         let mut offered = Offered::default();
         let Some(item) = shared.interest.get_mut(place) else { return offered };
         for open in &mut item.streams {
-            let Some(session) = self.sessions.get_mut(open.session) else { continue };
-            if session.session_state.over.is_some() {
-                continue;
-            }
+            let Some(session) = self.sessions.get_live(open.session) else { continue };
             match open.phase {
                 StreamPhase::Current if arrived.is_asked_again => {
                     offered.ready.push((open.session, open.stream));

@@ -4,11 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tapeline_nanos::Nanos;
-use tapeline_omm::State;
 use tapeline_omm::domain::Directory;
-use tapeline_omm::role::Outbox;
-use tapeline_omm::role::Over;
-use tapeline_omm::rwf::{DataState, StateCode, StreamState};
+use tapeline_omm::role::{Outbox, Over};
+use tapeline_omm::rwf::{StateCode, StreamState};
 use tapeline_plant::Seq;
 use tapeline_plant::cache::Memory;
 use tapeline_plant::demand::Demand;
@@ -25,6 +23,7 @@ use crate::sessions::Sessions;
 use crate::settings::Settings;
 use crate::shared_state::SharedState;
 use crate::slow_clients::SlowPolicy;
+use crate::statuses::suspect;
 
 /// Interval of the checks of all sessions, ns: short enough for time-outs, long enough for thousands of sessions.
 const TURN_NS: u64 = 10_000_000;
@@ -206,8 +205,7 @@ impl Hub {
             return;
         }
         let strangers = self.sessions.iter().filter(|(_, session)| session.is_stranger());
-        let strangers = strangers.map(|(id, session)| (session.session_state.since, id));
-        let mut strangers: Vec<_> = strangers.collect();
+        let mut strangers: Vec<_> = strangers.map(|(id, there)| (there.session_state.since, id)).collect();
         strangers.sort_unstable();
         let too_many = strangers.len().saturating_sub(most);
         for (since, session) in strangers.into_iter().take(too_many) {
@@ -293,9 +291,7 @@ impl Hub {
         for stream in self.shared.interest.streams_of(id) {
             self.shared.close(id, stream);
         }
-        let Some(Session { provider, backlog, session_state }) = self.sessions.get_mut(id) else {
-            return;
-        };
+        let Some(Session { provider, backlog, session_state }) = self.sessions.get_mut(id) else { return };
         let Some(end) = session_state.over.clone() else { return };
         session_state.leaves = Some(Nanos(self.now.0.saturating_add(LEAVE_NS)));
         session_state.owe_nothing();
@@ -304,19 +300,16 @@ impl Hub {
         self.shared.overflow.forget(id, session_state);
         // The role has sent its reason already.
         if !matches!(end, End::Role(_)) {
-            let (text, code) = (end.to_string(), StateCode::NONE);
-            let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
             // The queue has no capacity, so the role owes the status: it follows the output in the connection.
-            let _ = provider.login_status(backlog, State { stream, data, code, text: text.as_bytes() });
+            let _ = provider
+                .login_status(backlog, suspect(StreamState::CLOSED, StateCode::NONE, &end.to_string()));
         }
     }
 
     /// Sends the reason to the client of an ended session, until it is sent or its time is over.
     fn leave(&mut self, id: SessionId, connections: &mut impl Connections) {
         let now = self.now;
-        let Some(Session { provider, session_state, .. }) = self.sessions.get_mut(id) else {
-            return;
-        };
+        let Some(Session { provider, session_state, .. }) = self.sessions.get_mut(id) else { return };
         let is_out = connections.with(id, |out| provider.settle(out)).unwrap_or(true);
         if session_state.leaves.is_some_and(|until| now >= until) || is_out && connections.is_flushed(id) {
             session_state.leaves = Some(now);
@@ -371,11 +364,8 @@ impl Hub {
     fn step(&mut self, now: Nanos, id: SessionId, message: Option<&[u8]>, most: usize, out: &mut dyn Outbox) {
         self.now = now;
         self.shared.fold();
-        let Some(session) = self.sessions.get_mut(id) else { return };
+        let Some(session) = self.sessions.get_live(id) else { return };
         let Session { provider, backlog, session_state } = session;
-        if session_state.over.is_some() {
-            return;
-        }
         let (had, streams) = (backlog.len(), session_state.streams);
         // A client's message does not show capacity: it may request a thousand more items while none of the answers fits.
         let may_have_room = message.is_none() || !session_state.is_full;

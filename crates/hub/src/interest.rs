@@ -68,7 +68,7 @@ impl Open {
 }
 
 /// An item of a service, in a domain.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Item {
     pub(crate) service: u16,
     pub(crate) domain: Domain,
@@ -114,11 +114,6 @@ impl Item {
         ItemKey { service: self.service, domain: self.domain, name: &self.name }
     }
 
-    /// Returns the item's service, domain and name.
-    pub(crate) fn named(&self) -> Named<'_> {
-        Named { service: self.service, domain: self.domain, name: &self.name }
-    }
-
     /// Returns `true` if the item has no data and no queued demand.
     fn is_forgotten(&self) -> bool {
         let is_unsaid = self.upstream.as_ref().is_none_or(|upstream| upstream.is_settled());
@@ -130,14 +125,6 @@ impl Item {
 
 /// Maximum size of an item's permission data in bytes: many times the size that vendors use.
 pub(crate) const MOST_PERMISSION: usize = 1024;
-
-/// The service, domain and name of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Named<'n> {
-    pub(crate) service: u16,
-    pub(crate) domain: Domain,
-    pub(crate) name: &'n [u8],
-}
 
 /// The position of a stream, found without a search: one message can open an item a hundred thousand times.
 #[derive(Debug, Clone, Copy)]
@@ -198,7 +185,7 @@ pub(crate) const STREAM: usize = SPARE * (size_of::<Option<Spot>>() + size_of::<
 pub(crate) struct TooManyItems;
 
 /// All items, and all streams on them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Interest {
     items: Vec<Option<Item>>,
     free: Vec<u32>,
@@ -216,16 +203,7 @@ pub(crate) struct Interest {
 impl Interest {
     /// Creates an empty set for at most `most` names of the plant, each in two domains, and as many items that the plant does not have.
     pub(crate) fn new(most: usize) -> Self {
-        Self {
-            items: Vec::new(),
-            free: Vec::new(),
-            by_name: HashTable::new(),
-            by_number: Vec::new(),
-            spots: Vec::new(),
-            hasher: RandomState::default(),
-            most: most.min(u32::MAX as usize / 4),
-            unnumbered: 0,
-        }
+        Self { most: most.min(u32::MAX as usize / 4), ..Self::default() }
     }
 
     /// Returns the item of a tick; `None` if it is new. Costs two indexed loads, and one more for each other domain in which the name is published.
@@ -247,7 +225,7 @@ impl Interest {
     /// # Errors
     /// The maximum number of items is reached.
     #[cold]
-    pub(crate) fn appear(&mut self, number: ItemId, named: &Named<'_>) -> Result<ItemSlot, TooManyItems> {
+    pub(crate) fn appear(&mut self, number: ItemId, named: &ItemKey<'_>) -> Result<ItemSlot, TooManyItems> {
         let at = number.0 as usize;
         let known = self.find(named);
         let is_numbered =
@@ -312,12 +290,8 @@ impl Interest {
     }
 
     /// Returns the item of a name.
-    pub(crate) fn find(&self, named: &Named<'_>) -> Option<ItemSlot> {
-        let is_it = |place: &u32| {
-            self.get(ItemSlot(*place)).is_some_and(|item| {
-                item.service == named.service && item.domain == named.domain && *item.name == *named.name
-            })
-        };
+    pub(crate) fn find(&self, named: &ItemKey<'_>) -> Option<ItemSlot> {
+        let is_it = |place: &u32| self.get(ItemSlot(*place)).is_some_and(|item| item.key() == *named);
         self.by_name.find(self.hasher.hash_one(named), is_it).copied().map(ItemSlot)
     }
 
@@ -325,7 +299,7 @@ impl Interest {
     ///
     /// # Errors
     /// The maximum number of items is reached.
-    pub(crate) fn take(&mut self, named: &Named<'_>) -> Result<ItemSlot, TooManyItems> {
+    pub(crate) fn take(&mut self, named: &ItemKey<'_>) -> Result<ItemSlot, TooManyItems> {
         match self.find(named) {
             Some(place) => Ok(place),
             None if self.unnumbered >= self.most => Err(TooManyItems),
@@ -333,38 +307,24 @@ impl Interest {
         }
     }
 
-    fn add(&mut self, named: &Named<'_>) -> ItemSlot {
+    fn add(&mut self, named: &ItemKey<'_>) -> ItemSlot {
         let item = Item {
             service: named.service,
             domain: named.domain,
             name: named.name.into(),
-            number: ItemId(0),
-            twin: 0,
-            channel: 0,
-            permission: None,
-            has_image: false,
             is_kept: true,
-            due: Nanos(0),
-            closes: Nanos(0),
-            upstream: None,
-            slot: Slot::default(),
-            streams: Vec::new(),
+            ..Item::default()
         };
         self.unnumbered += 1;
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.items[place as usize] = Some(item);
-                place
-            }
-            None => {
-                self.items.push(Some(item));
-                (self.items.len() - 1) as u32
-            }
-        };
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.items.push(None);
+            (self.items.len() - 1) as u32
+        });
+        self.items[place as usize] = Some(item);
         let (items, hasher) = (&self.items, &self.hasher);
         self.by_name.insert_unique(hasher.hash_one(named), place, |place| {
             let item = items.get(*place as usize).and_then(Option::as_ref);
-            item.map_or(0, |item| hasher.hash_one(item.named()))
+            item.map_or(0, |item| hasher.hash_one(item.key()))
         });
         ItemSlot(place)
     }
@@ -414,14 +374,10 @@ impl Interest {
     /// Returns `true` if a session has an item open on `most` streams or more. Costs a test of each of the item's streams if both have that many.
     pub(crate) fn is_open_on(&self, most: usize, place: ItemSlot, session: SessionId) -> bool {
         let Some(item) = self.get(place) else { return false };
+        let mut own = item.streams.iter().filter(|open| open.session == session);
         self.open_streams(session) >= most
             && item.streams.len() >= most
-            && item
-                .streams
-                .iter()
-                .filter(|open| open.session == session)
-                .nth(most.saturating_sub(1))
-                .is_some()
+            && own.nth(most.saturating_sub(1)).is_some()
     }
 
     /// Returns the item of a stream, and the stream.
@@ -508,7 +464,7 @@ impl Interest {
         self.unlink(place);
         let Some(item) = self.items.get_mut(place.0 as usize).and_then(Option::take) else { return };
         self.unnumbered -= 1;
-        let hash = self.hasher.hash_one(item.named());
+        let hash = self.hasher.hash_one(item.key());
         if let Ok(found) = self.by_name.find_entry(hash, |other| *other == place.0) {
             found.remove();
         }

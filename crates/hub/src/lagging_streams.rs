@@ -39,10 +39,6 @@ impl LaggingStreams {
         }
         self.streams.push(stream);
     }
-
-    fn is_empty(&self) -> bool {
-        self.streams.is_empty()
-    }
 }
 
 impl SharedState {
@@ -50,7 +46,7 @@ impl SharedState {
     /// lag, and one more when the queue is empty.
     pub(crate) fn hold_back(&mut self, now: Nanos, id: SessionId, session: &mut Session) {
         let Session { backlog, session_state, .. } = session;
-        if session_state.behind.is_empty() {
+        if session_state.behind.streams.is_empty() {
             return;
         }
         if backlog.is_empty() && !session_state.is_full {

@@ -1,17 +1,17 @@
 //! Answers to logins, immediately or after their check; and the user's access to items.
 
-use tapeline_omm::State;
 use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::domain::login::{self, LoginFeatures};
 use tapeline_omm::domain::standby;
 use tapeline_omm::role::Outbox;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
-use tapeline_omm::rwf::{Header, MessageView, StateCode, StreamState, flags};
+use tapeline_omm::rwf::{Header, MessageView, StateCode, flags};
 use tapeline_plant::demand::Demand;
+
+use tapeline_plant::cache::ItemKey;
 
 use crate::access::{Action, Admission, Decision, NOT_ENTITLED, OPEN, Outcome, Pending, Wanted, name_of};
 use crate::event::{HubEvent, Who};
-use crate::interest::Named;
 use crate::request_handler::RequestHandler;
 use crate::session::{PendingReply, Refusal};
 use crate::status_texts::NO_POSTS;
@@ -37,7 +37,7 @@ impl RequestHandler<'_> {
             Admission::Refused(refusal) => self.keep_out(provider, out, request, user, refusal),
             Admission::Pending(number) => match kept(request) {
                 Some(request) => {
-                    self.session_state.pass.pending = Some(Pending { number, request, is_reissue });
+                    self.session_state.pass.pending = Some(Pending { number, request, is_reissue })
                 }
                 None => {
                     self.shared.gate.withdraw(number);
@@ -56,10 +56,7 @@ impl RequestHandler<'_> {
             && let Ok(request) = LoginRequest::read(&header)
         {
             match (&outcome.result, pending.is_reissue) {
-                (Err(refusal), _) => {
-                    let refusal = *refusal;
-                    self.keep_out(provider, out, &request, outcome.user, refusal);
-                }
+                (&Err(refusal), _) => self.keep_out(provider, out, &request, outcome.user, refusal),
                 (Ok(_), false) => self.let_in(provider, out, &request, outcome),
                 // A token identifies its user, and a session belongs to one user to its end.
                 (Ok(_), true) if outcome.user != self.session_state.user => {
@@ -101,12 +98,8 @@ impl RequestHandler<'_> {
         let user = self.session_state.user.clone();
         let who = Box::new(Who::of(request));
         self.shared.gate.counters.logins += 1;
-        self.notes.push_back(HubEvent::Login {
-            session: self.id,
-            peer: self.session_state.pass.peer,
-            user,
-            who,
-        });
+        let (session, peer) = (self.id, self.session_state.pass.peer);
+        self.notes.push_back(HubEvent::Login { session, peer, user, who });
     }
 
     fn keep_out(
@@ -200,7 +193,7 @@ impl RequestHandler<'_> {
         let Some(named) = item_of(provider, stream) else { return !self.is_ruled() };
         let may = matches!(self.decide_by_name(&named), Some(Decision::Decided(Action::Allow { .. })));
         if !may {
-            self.denied(&named, NOT_ENTITLED.text);
+            self.note_denied(&named, NOT_ENTITLED.text);
         }
         may
     }
@@ -209,7 +202,7 @@ impl RequestHandler<'_> {
     pub(crate) fn take_away(&mut self, provider: &Provider, stream: StreamHandle, refusal: Refusal) {
         if let Some((item, _)) = self.shared.interest.of_stream(self.id, stream) {
             let (service, domain, name) = (item.service, item.domain, item.name.clone());
-            self.denied(&Named { service, domain, name: &name }, refusal.text);
+            self.note_denied(&ItemKey { service, domain, name: &name }, refusal.text);
         }
         self.shared.close(self.id, stream);
         self.session_state.owe(provider, stream, PendingReply::Closed(refusal));
@@ -218,7 +211,7 @@ impl RequestHandler<'_> {
     /// Returns the reason to close a stream, by the present data of its item.
     pub(crate) fn refusal_of(&self, stream: StreamHandle) -> Option<Refusal> {
         let (item, _) = self.shared.interest.of_stream(self.id, stream)?;
-        let decision = self.decide(&item.named(), item.permission.as_deref())?;
+        let decision = self.decide(&item.key(), item.permission.as_deref())?;
         (decision == Decision::Decided(Action::Deny)).then_some(NOT_ENTITLED)
     }
 
@@ -228,58 +221,50 @@ impl RequestHandler<'_> {
     }
 
     /// Returns the decision of the rules on an item; `None` for a session without a login.
-    fn decide(&self, named: &Named<'_>, permission: Option<&[u8]>) -> Option<Decision> {
+    fn decide(&self, named: &ItemKey<'_>, permission: Option<&[u8]>) -> Option<Decision> {
         let rights = self.session_state.pass.rights.as_ref()?;
         if rights.access.is_open() {
             return Some(Decision::Decided(OPEN));
         }
-        let Named { service, domain, name } = *named;
+        let ItemKey { service, domain, name } = *named;
         let service = self.shared.services.get(service).map_or("", |service| &service.name);
         let codes = rights.access.codes_of(service, name, permission);
         Some(rights.decide(&Wanted { service, domain, name, codes }))
     }
 
     /// Returns the decision of the rules on an item, by its known data.
-    fn decide_by_name(&self, named: &Named<'_>) -> Option<Decision> {
+    fn decide_by_name(&self, named: &ItemKey<'_>) -> Option<Decision> {
         let item = self.shared.interest.find(named).and_then(|place| self.shared.interest.get(place));
         self.decide(named, item.and_then(|item| item.permission.as_deref()))
     }
 
     /// Returns the reason to refuse an item; `None` if it is permitted, or if the decision depends on its image.
-    pub(crate) fn refuses(&mut self, named: &Named<'_>) -> Option<Refusal> {
+    pub(crate) fn refuses(&mut self, named: &ItemKey<'_>) -> Option<Refusal> {
         let rights = self.session_state.pass.rights.as_ref()?;
         if let Some(most) = rights.max_streams {
             let sessions = self.shared.gate.sessions_of(&self.session_state.user);
-            let open = sessions.iter().map(|session| {
-                self.shared.interest.open_streams(*session) + self.shared.private.open_streams(*session)
-            });
+            let mut open = 0;
             // Stops as early as possible: a user can have many sessions.
-            let mut sum = 0;
-            if open.into_iter().any(|open| {
-                sum += open;
-                sum >= most
-            }) {
-                self.denied(named, TOO_MANY_STREAMS.text);
-                return Some(TOO_MANY_STREAMS);
+            let are_too_many = sessions.iter().any(|session| {
+                open += self.shared.interest.open_streams(*session);
+                open += self.shared.private.open_streams(*session);
+                open >= most
+            });
+            if are_too_many {
+                return Some(self.denied(named, TOO_MANY_STREAMS));
             }
         }
-        if !self.is_ruled() || self.decide_by_name(named)? != Decision::Decided(Action::Deny) {
-            return None;
-        }
-        self.denied(named, NOT_ENTITLED.text);
-        Some(NOT_ENTITLED)
+        let is_denied = self.is_ruled() && self.decide_by_name(named)? == Decision::Decided(Action::Deny);
+        is_denied.then(|| self.denied(named, NOT_ENTITLED))
     }
 
     /// As [`refuses`](Self::refuses), for a private stream, whose later data is not examined here: the decision has to be certain.
-    pub(crate) fn refuses_for_certain(&mut self, named: &Named<'_>) -> Option<Refusal> {
+    pub(crate) fn refuses_for_certain(&mut self, named: &ItemKey<'_>) -> Option<Refusal> {
         if let Some(refusal) = self.refuses(named) {
             return Some(refusal);
         }
-        if self.decide_by_name(named)? != Decision::Depends {
-            return None;
-        }
-        self.denied(named, NOT_ENTITLED.text);
-        Some(NOT_ENTITLED)
+        let is_uncertain = self.decide_by_name(named)? == Decision::Depends;
+        is_uncertain.then(|| self.denied(named, NOT_ENTITLED))
     }
 
     /// Returns `true` if rules apply to this client.
@@ -288,19 +273,25 @@ impl RequestHandler<'_> {
     }
 
     /// Returns `true` if this client may post to an item.
-    pub(crate) fn may_post(&mut self, named: &Named<'_>) -> bool {
+    pub(crate) fn may_post(&mut self, named: &ItemKey<'_>) -> bool {
         // Rules are about items: the target of a post without an item name is unknown here.
         let is_named = !named.name.is_empty() || !self.is_ruled();
         let decision = self.decide_by_name(named);
         let may = is_named && matches!(decision, Some(Decision::Decided(Action::Allow { post: true })));
         if !may {
-            self.denied(named, NO_POSTS);
+            self.note_denied(named, NO_POSTS);
         }
         may
     }
 
+    /// Records an item that is denied with a refusal.
+    fn denied(&mut self, named: &ItemKey<'_>, refusal: Refusal) -> Refusal {
+        self.note_denied(named, refusal.text);
+        refusal
+    }
+
     /// Records a denied item.
-    fn denied(&mut self, named: &Named<'_>, why: &'static str) {
+    fn note_denied(&mut self, named: &ItemKey<'_>, why: &'static str) {
         self.shared.gate.counters.denied += 1;
         // A client that repeats denied requests must not displace the events of logins and ends.
         if self.notes.len() >= MOST_DENIALS {
@@ -321,9 +312,9 @@ impl RequestHandler<'_> {
 }
 
 /// Returns the item of a stream's request.
-pub(crate) fn item_of(provider: &Provider, stream: StreamHandle) -> Option<Named<'_>> {
+pub(crate) fn item_of(provider: &Provider, stream: StreamHandle) -> Option<ItemKey<'_>> {
     let (domain, key) = (provider.domain(stream)?, provider.key(stream)?);
-    Some(Named { service: key.service_id?, domain, name: key.name.unwrap_or_default() })
+    Some(ItemKey { service: key.service_id?, domain, name: key.name.unwrap_or_default() })
 }
 
 /// Number of queued events above which a denial is not recorded.
@@ -350,27 +341,9 @@ fn kept(request: &LoginRequest<'_>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-const fn usage(text: &'static str) -> Refusal {
-    Refusal { code: StateCode::USAGE_ERROR, text, may_recover: false }
-}
-
-const TOO_LONG: Refusal = usage("The attributes of this login are too long to be answered");
-const ANOTHER_USER: Refusal = usage("The token of another user cannot renew this login");
-const TOO_MANY_STREAMS: Refusal = Refusal {
-    code: StateCode::TOO_MANY_ITEMS,
-    text: "This user has as many items open as may be",
-    may_recover: false,
-};
-
-impl Refusal {
-    /// Returns the state that a client gets.
-    pub(crate) const fn state(&self) -> State<'static> {
-        let stream = if self.may_recover { StreamState::CLOSED_RECOVER } else { StreamState::CLOSED };
-        State {
-            stream,
-            data: tapeline_omm::rwf::DataState::SUSPECT,
-            code: self.code,
-            text: self.text.as_bytes(),
-        }
-    }
-}
+const TOO_LONG: Refusal =
+    Refusal::closed(StateCode::USAGE_ERROR, "The attributes of this login are too long to be answered");
+const ANOTHER_USER: Refusal =
+    Refusal::closed(StateCode::USAGE_ERROR, "The token of another user cannot renew this login");
+const TOO_MANY_STREAMS: Refusal =
+    Refusal::closed(StateCode::TOO_MANY_ITEMS, "This user has as many items open as may be");

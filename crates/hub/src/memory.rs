@@ -35,16 +35,10 @@ pub struct MemoryBound {
 impl MemoryBound {
     /// Returns the total.
     #[must_use]
-    pub const fn total(&self) -> usize {
+    pub fn total(&self) -> usize {
         let Self { images, items, sessions, waiting, streams, views, demand, rest } = *self;
-        let mut total = images;
-        let mut index = 0;
-        let others = [items, sessions, waiting, streams, views, demand, rest];
-        while index < others.len() {
-            total = total.saturating_add(others[index]);
-            index += 1;
-        }
-        total
+        let all = [images, items, sessions, waiting, streams, views, demand, rest];
+        all.into_iter().fold(0, usize::saturating_add)
     }
 }
 

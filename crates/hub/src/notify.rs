@@ -7,7 +7,7 @@ use tapeline_omm::State;
 use tapeline_omm::domain::OwnedState;
 use tapeline_omm::role::Sent;
 use tapeline_omm::role::provider::StreamHandle;
-use tapeline_omm::rwf::{DataState, Domain, StateCode, StatusHeader, StreamState};
+use tapeline_omm::rwf::{StateCode, StatusHeader, StreamState};
 
 use crate::connections::{Behind, Connections, SessionId};
 use crate::event::TooMuch;
@@ -17,7 +17,7 @@ use crate::session::{PendingReply, Session};
 use crate::settings::Late;
 use crate::slow_clients::{SlowPolicy, give_up};
 use crate::status_texts::{LATE, NO_ROOM_FOR_IMAGE, WAITED_TOO_LONG};
-use crate::statuses::is_final;
+use crate::statuses::{is_final, status, suspect};
 
 impl Hub {
     /// Sends a status to the streams of an item that `is_meant` selects. For a stream with a pending image, a status that is not final is contained
@@ -36,10 +36,8 @@ impl Hub {
         let mut owned: Option<Arc<OwnedState>> = None;
         let mut closed = Vec::new();
         for open in &mut item.streams {
-            let Some(session) = self.sessions.get_mut(open.session) else { continue };
-            if session.session_state.over.is_some() || !is_meant(session, open) {
-                continue;
-            }
+            let session = self.sessions.get_live(open.session);
+            let Some(session) = session.filter(|session| is_meant(session, open)) else { continue };
             if is_over {
                 closed.push((open.session, open.stream));
             } else if matches!(open.phase, StreamPhase::ImageOwed | StreamPhase::GapOwed) {
@@ -85,18 +83,16 @@ impl Hub {
                 Sent::NotOpen | Sent::TooLong => {}
             }
         }
-        for (session, stream) in closed {
-            self.shared.close(session, stream);
-        }
+        closed.into_iter().for_each(|(session, stream)| self.shared.close(session, stream));
     }
 
-    /// Sends the final status of one stream.
+    /// Sends the final state of one stream.
     pub(crate) fn say_last(
         &mut self,
         now: Nanos,
         id: SessionId,
         stream: StreamHandle,
-        header: &StatusHeader<'_>,
+        state: State<'_>,
         connections: &mut impl Connections,
     ) {
         let Some(session) = self.sessions.get_mut(id) else { return };
@@ -104,12 +100,10 @@ impl Hub {
         let mut sent = Ok(Sent::Full);
         if !session_state.is_full {
             let there = connections
-                .with(id, |out| provider.status(now, &mut Behind::new(backlog, out), stream, header));
+                .with(id, |out| provider.status(now, &mut Behind::new(backlog, out), stream, &status(state)));
             sent = there.unwrap_or(Ok(Sent::NotOpen));
         }
-        if sent == Ok(Sent::Full)
-            && let Some(state) = header.state
-        {
+        if sent == Ok(Sent::Full) {
             session_state.found_no_room(now);
             session_state.owe(provider, stream, PendingReply::State(Arc::new(OwnedState::from(state))));
         }
@@ -118,53 +112,32 @@ impl Hub {
     /// Handles an item whose image exceeds the cache: clients would wait for it forever.
     #[cold]
     pub(crate) fn say_no_room(&mut self, now: Nanos, place: ItemSlot, connections: &mut impl Connections) {
-        let state = State {
-            stream: StreamState::CLOSED,
-            data: DataState::SUSPECT,
-            code: StateCode::NO_RESOURCES,
-            text: NO_ROOM_FOR_IMAGE.as_bytes(),
-        };
-        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        let state = suspect(StreamState::CLOSED, StateCode::NO_RESOURCES, NO_ROOM_FOR_IMAGE);
         let waits = |_: &Session, open: &Open| open.phase == StreamPhase::NoImage;
-        self.say_to_all(now, place, &header, waits, connections);
+        self.say_to_all(now, place, &status(state), waits, connections);
     }
 
     /// Handles items that have not appeared in time: their clients get a status.
     pub(crate) fn tell_of_late(&mut self, now: Nanos, connections: &mut impl Connections) {
         while let Some((place, service)) = self.shared.next_late(now) {
             self.counters.late += 1;
-            let state = |stream| State {
-                stream,
-                data: DataState::SUSPECT,
-                code: StateCode::TIMEOUT,
-                text: LATE.as_bytes(),
-            };
-            let header = |stream| StatusHeader {
-                state: Some(state(stream)),
-                ..StatusHeader::new(Domain::MARKET_PRICE, 0)
-            };
-            let recover = StreamState::CLOSED_RECOVER;
+            let late = |stream| status(suspect(stream, StateCode::TIMEOUT, LATE));
+            let recover = late(StreamState::CLOSED_RECOVER);
             // Without a cache, other clients have their image already and continue.
             let waits = |_: &Session, open: &Open| !open.has_heard();
             match service.late {
-                Late::Recover => self.say_to_all(now, place, &header(recover), waits, connections),
+                Late::Recover => self.say_to_all(now, place, &recover, waits, connections),
                 Late::Suspect => {
                     let ends = |session: &Session, open: &Open| open.is_snapshot && waits(session, open);
-                    self.say_to_all(now, place, &header(recover), ends, connections);
-                    self.say_to_all(now, place, &header(StreamState::OPEN), waits, connections);
+                    self.say_to_all(now, place, &recover, ends, connections);
+                    self.say_to_all(now, place, &late(StreamState::OPEN), waits, connections);
                     self.shared.close_in_time(now, place);
                 }
             }
         }
         while let Some(place) = self.shared.next_to_close(now) {
-            let state = State {
-                stream: StreamState::CLOSED_RECOVER,
-                data: DataState::SUSPECT,
-                code: StateCode::TIMEOUT,
-                text: WAITED_TOO_LONG.as_bytes(),
-            };
-            let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-            self.say_to_all(now, place, &header, |_, open| open.waits_told(), connections);
+            let state = suspect(StreamState::CLOSED_RECOVER, StateCode::TIMEOUT, WAITED_TOO_LONG);
+            self.say_to_all(now, place, &status(state), |_, open| open.waits_told(), connections);
         }
     }
 }

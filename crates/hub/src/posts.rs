@@ -11,9 +11,10 @@ use tapeline_omm::rwf::{DataType, Domain, Header, Key, MessageView, NakCode, Pos
 use tapeline_plant::demand::{Demand, ItemName, Ticket};
 use tapeline_plant::sources::Posts;
 
+use tapeline_plant::cache::ItemKey;
+
 use crate::SessionId;
 use crate::demands::Full;
-use crate::interest::Named;
 use crate::login::item_of;
 use crate::parts;
 use crate::request_handler::{RequestHandler, copy};
@@ -103,10 +104,8 @@ impl RequestHandler<'_> {
             if !item.as_ref().map_or(!self.is_ruled(), |item| self.may_post(item)) {
                 return Err(refuse(NakCode::ACCESS_DENIED, NO_POSTS));
             }
-            let is_meant = |item: &Named<'_>| {
-                item_of_message(message)
-                    .is_none_or(|(domain, name)| (item.domain, item.name) == (domain, name))
-            };
+            let inner = item_of_message(message);
+            let is_meant = |item: &ItemKey<'_>| inner.is_none_or(|inner| inner == (item.domain, item.name));
             if self.is_ruled() && !item.as_ref().is_some_and(is_meant) {
                 return Err(refuse(NakCode::INVALID_CONTENT, POST_OF_OTHER_ITEM));
             }
@@ -124,7 +123,7 @@ impl RequestHandler<'_> {
         }
         let domain = item.as_ref().map_or(header.domain, |item| item.domain);
         let name = item.as_ref().map_or(&b""[..], |item| item.name.as_bytes());
-        if !self.may_post(&Named { service, domain, name }) {
+        if !self.may_post(&ItemKey { service, domain, name }) {
             return Err(refuse(NakCode::ACCESS_DENIED, NO_POSTS));
         }
         if receipt.is_some() && self.shared.receipts.is_full() {
@@ -151,14 +150,9 @@ impl RequestHandler<'_> {
         let most = (self.shared.settings.demand_bytes / SHARE).min(kept + demands.room());
         let taken = parts.take(self.now, stream, header, part, most);
         demands.keep(kept, parts.bytes());
-        taken.map_err(|why| match why {
-            parts::Refused::OutOfOrder => {
-                refuse(NakCode::INVALID_CONTENT, "A part of this post is missing, or came too late")
-            }
-            parts::Refused::TooMuch => {
-                refuse(NakCode::NO_RESOURCES, "Too much of posts in parts is waited for")
-            }
-        })
+        let missing = refuse(NakCode::INVALID_CONTENT, "A part of this post is missing, or came too late");
+        let too_much = refuse(NakCode::NO_RESOURCES, "Too much of posts in parts is waited for");
+        taken.map_err(|why| if why == parts::Refused::TooMuch { too_much } else { missing })
     }
 
     /// Returns the target of a post, from its only or its first part.
@@ -183,18 +177,13 @@ impl RequestHandler<'_> {
         message: &MessageView<'_>,
     ) -> Result<(u16, Option<ItemName>), Refused> {
         if let Some(stream) = stream {
-            let (item, _) = self
-                .shared
-                .interest
-                .of_stream(self.id, stream)
-                .ok_or(refuse(NakCode::NOT_OPEN, "This stream has no item"))?;
+            let open = self.shared.interest.of_stream(self.id, stream);
+            let (item, _) = open.ok_or(refuse(NakCode::NOT_OPEN, "This stream has no item"))?;
             return Ok((item.service, name_of(item)));
         }
         let key = header.key.unwrap_or_default();
-        let service = key.service_id.ok_or(refuse(
-            NakCode::SOURCE_UNKNOWN,
-            "A post on the login's stream names its service in its key",
-        ))?;
+        let text = "A post on the login's stream names its service in its key";
+        let service = key.service_id.ok_or(refuse(NakCode::SOURCE_UNKNOWN, text))?;
         if key.name.is_none()
             && let Some((domain, name)) = item_of_message(message)
         {
@@ -236,10 +225,7 @@ impl RequestHandler<'_> {
                 Some(ticket) => Demand::Private { ticket, message },
                 None => {
                     let (item, _) = self.shared.interest.of_stream(self.id, stream)?;
-                    if item.is_of_feeds() {
-                        return None;
-                    }
-                    Demand::Generic { item: name_of(item)?, message }
+                    Demand::Generic { item: name_of(item).filter(|_| !item.is_of_feeds())?, message }
                 }
             };
             self.shared.demands.message(demand).ok()

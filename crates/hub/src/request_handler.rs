@@ -8,24 +8,24 @@ use tapeline_omm::role::provider::{
     Provider, ProviderApplication, ProviderEvent, RequestedItem, StreamHandle,
 };
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{
-    DataState, Domain, Flags, Priority, RequestHeader, StateCode, StatusHeader, StreamState, flags,
-};
+use tapeline_omm::rwf::{Flags, Priority, RequestHeader, StateCode, StreamState, flags};
 use tapeline_omm::{Fid, Refused, State};
 use tapeline_plant::ItemId;
 use tapeline_plant::demand::Demand;
 
+use tapeline_plant::cache::ItemKey;
+
 use crate::backlog::Backlog;
 use crate::demands::Full;
 use crate::event::{End, HubEvent, TooMuch};
-use crate::interest::{Item, ItemSlot, Named, Open, StreamPhase};
+use crate::interest::{Item, ItemSlot, Open, StreamPhase};
 use crate::session::{PendingReply, Refusal, SessionState};
 use crate::shared_state::SharedState;
 use crate::status_texts::{
     IMAGE_TOO_LONG, ITEM_SUSPECT, NAME_NOT_TEXT, NO_IMAGE_YET, NO_ITEM, NO_NAME, NO_SERVICE, OPEN_TOO_OFTEN,
     SERVICE_DOWN, TOO_MANY_ITEMS, TOO_MANY_PRIVATE, TOO_MANY_STREAMS, UPDATES_DROPPED,
 };
-use crate::statuses::is_final;
+use crate::statuses::{is_final, status, suspect};
 use crate::views::{MOST_FIDS, ViewId};
 use crate::{SessionId, Unknown};
 
@@ -81,9 +81,7 @@ impl<'a> RequestHandler<'a> {
     ) -> Self {
         Self { id, now, shared, session_state, notes, view: None }
     }
-}
 
-impl RequestHandler<'_> {
     /// Ends the handling of a message.
     pub(crate) fn done(&mut self) {
         if let Some(view) = self.view.take() {
@@ -123,7 +121,7 @@ impl RequestHandler<'_> {
         let Some(service) = request.key.service_id.and_then(|id| shared.services.get(id)) else {
             return Err(Refusal::closed(StateCode::SOURCE_UNKNOWN, NO_SERVICE));
         };
-        let named = Named { service: service.id, domain: request.domain, name };
+        let named = ItemKey { service: service.id, domain: request.domain, name };
         let (is_of_feeds, can_wait) =
             (shared.services.is_of_feeds(service.id), service.unknown == Unknown::Wait);
         let is_down = if is_of_feeds { !shared.is_up } else { !shared.services.is_up(service.id) };
@@ -133,9 +131,7 @@ impl RequestHandler<'_> {
         if name.is_empty() {
             return Err(Refusal::closed(StateCode::USAGE_ERROR, NO_NAME));
         }
-        if let Some(refusal) = self.refuses(&named) {
-            return Err(refusal);
-        }
+        self.refuses(&named).map_or(Ok(()), Err)?;
         let shared = &mut *self.shared;
         if shared.streams >= shared.settings.max_streams {
             return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, TOO_MANY_STREAMS));
@@ -197,14 +193,11 @@ impl RequestHandler<'_> {
         );
         shared.tell_source(place);
         if has_image {
-            let is_suspect = shared.is_suspect(place);
-            return match is_suspect && self.session_state.refuses_suspect {
-                true => {
-                    shared.close(self.id, stream);
-                    Err(Refusal::recover(StateCode::NONE, ITEM_SUSPECT))
-                }
-                false => Ok(Some(PendingReply::Image)),
-            };
+            if !(shared.is_suspect(place) && self.session_state.refuses_suspect) {
+                return Ok(Some(PendingReply::Image));
+            }
+            shared.close(self.id, stream);
+            return Err(Refusal::recover(StateCode::NONE, ITEM_SUSPECT));
         }
         shared.await_item(self.now, place);
         shared.ask_again(place);
@@ -215,12 +208,10 @@ impl RequestHandler<'_> {
     fn open_private(
         &mut self,
         stream: StreamHandle,
-        named: &Named<'_>,
+        named: &ItemKey<'_>,
         request: &RequestedItem<'_>,
     ) -> Result<(), Refusal> {
-        if let Some(refusal) = self.refuses_for_certain(named) {
-            return Err(refusal);
-        }
+        self.refuses_for_certain(named).map_or(Ok(()), Err)?;
         let shared = &mut *self.shared;
         let too_many = Refusal::recover(StateCode::NO_RESOURCES, TOO_MANY_PRIVATE);
         if shared.private.is_full() {
@@ -295,14 +286,13 @@ impl RequestHandler<'_> {
             && let Some((stream, owed)) = self.session_state.first_owed()
         {
             most -= 1;
-            let refusal =
-                if matches!(owed, PendingReply::Image) { self.denied_by_code(stream) } else { None };
-            if let Some(refusal) = refusal {
+            let is_image = matches!(owed, PendingReply::Image);
+            if is_image && let Some(refusal) = self.denied_by_code(stream) {
                 self.take_away(provider, stream, refusal);
                 self.session_state.settled();
                 continue;
             }
-            if matches!(owed, PendingReply::Image)
+            if is_image
                 && self.shared.is_in_parts(self.id, stream)
                 && !self.shared.overflow.admits(self.id, self.session_state)
             {
@@ -391,27 +381,14 @@ impl RequestHandler<'_> {
         stream: StreamHandle,
         state: State<'_>,
     ) -> Sent {
-        // The stream determines the domain.
-        let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-        provider.status(self.now, out, stream, &status).unwrap_or(Sent::TooLong)
+        provider.status(self.now, out, stream, &status(state)).unwrap_or(Sent::TooLong)
     }
 }
 
 /// The state of an item that the plant has not published yet.
-const PENDING: State<'static> = State {
-    stream: StreamState::OPEN,
-    data: DataState::SUSPECT,
-    code: StateCode::NONE,
-    text: NO_IMAGE_YET.as_bytes(),
-};
-
+const PENDING: State<'static> = suspect(StreamState::OPEN, StateCode::NONE, NO_IMAGE_YET);
 /// The state after dropped updates; an image follows.
-const GAP: State<'static> = State {
-    stream: StreamState::OPEN,
-    data: DataState::SUSPECT,
-    code: StateCode::GAP_DETECTED,
-    text: UPDATES_DROPPED.as_bytes(),
-};
+const GAP: State<'static> = suspect(StreamState::OPEN, StateCode::GAP_DETECTED, UPDATES_DROPPED);
 /// The priority of a request without one (RWF chapter 2: class 1, count 1).
 const USUAL: Priority = Priority { class: 1, count: 1 };
 
@@ -444,18 +421,6 @@ fn encoded(request: &RequestedItem<'_>) -> Box<[u8]> {
     // Cannot fail: no part has grown.
     room.truncate(written.unwrap_or(0));
     room.into()
-}
-
-impl Refusal {
-    /// Creates a refusal that a retry does not change.
-    pub(crate) const fn closed(code: StateCode, text: &'static str) -> Self {
-        Self { code, text, may_recover: false }
-    }
-
-    /// Creates a refusal after which the client should retry.
-    pub(crate) const fn recover(code: StateCode, text: &'static str) -> Self {
-        Self { code, text, may_recover: true }
-    }
 }
 
 /// Returns the fields of a request's view; `None` for all fields, also if the view has too many.

@@ -9,12 +9,12 @@
 
 use tapeline_nanos::Nanos;
 use tapeline_omm::role::Sent;
-use tapeline_omm::rwf::{Domain, StatusHeader};
 
 use crate::connections::{Connections, SessionId};
 use crate::hub::Hub;
 use crate::interest::{ItemSlot, StreamPhase};
 use crate::session::Session;
+use crate::statuses::status;
 
 /// Maximum number of statuses to all sessions together in one turn of 10 ms: 50,000 a second, about 5 % of a core.
 const MOST_TOLD: usize = 500;
@@ -61,11 +61,9 @@ impl Hub {
         budget: &mut Budget,
         connections: &mut impl Connections,
     ) {
-        let Some(Session { provider, backlog, session_state }) = self.sessions.get_mut(id) else {
-            return;
-        };
+        let Some(Session { provider, backlog, session_state }) = self.sessions.get_live(id) else { return };
         let Some(mut at) = session_state.restates else { return };
-        if session_state.over.is_some() || session_state.is_full || !backlog.is_empty() {
+        if session_state.is_full || !backlog.is_empty() {
             return;
         }
         let shared = &mut self.shared;
@@ -80,10 +78,8 @@ impl Hub {
                 if let Some((place, stream)) = shared.interest.restated_at(id, at)
                     && let Some(state) = shared.state(place)
                 {
-                    let header =
-                        StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
                     budget.told -= 1;
-                    match provider.status(now, out, stream, &header) {
+                    match provider.status(now, out, stream, &status(state)) {
                         Ok(Sent::Full) => return,
                         Ok(Sent::Queued) => session_state.counters.statuses += 1,
                         _ => {}

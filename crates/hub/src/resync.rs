@@ -7,15 +7,15 @@
 use std::collections::BTreeSet;
 
 use tapeline_nanos::Nanos;
-use tapeline_omm::State;
 use tapeline_omm::domain::ServicePart;
-use tapeline_omm::rwf::{DataState, Domain, StateCode, StatusHeader, StreamState};
+use tapeline_omm::rwf::{StateCode, StreamState};
 use tapeline_plant::Seq;
 
 use crate::connections::Connections;
 use crate::hub::Hub;
 use crate::interest::ItemSlot;
 use crate::status_texts::MISSED_ITEM;
+use crate::statuses::{status, suspect};
 
 /// The state of a resync.
 #[derive(Debug, Default)]
@@ -70,19 +70,12 @@ impl Hub {
             return;
         }
         self.fold_all(now, connections);
-        let state = State {
-            stream: StreamState::CLOSED_RECOVER,
-            data: DataState::SUSPECT,
-            code: StateCode::GAP_DETECTED,
-            text: MISSED_ITEM.as_bytes(),
-        };
-        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        let header = status(suspect(StreamState::CLOSED_RECOVER, StateCode::GAP_DETECTED, MISSED_ITEM));
         for place in old {
-            if !self.shared.interest.get(place).is_some_and(|item| item.has_image) {
-                // The stream is closed meanwhile, and another item may have its slot.
-                continue;
+            // Otherwise the stream is closed meanwhile, and another item may have its slot.
+            if self.shared.interest.get(place).is_some_and(|item| item.has_image) {
+                self.last_word(now, place, &header, connections);
             }
-            self.last_word(now, place, &header, connections);
         }
         let groups = self.shared.feeds.make_whole();
         self.tell(now, groups.into_iter().map(ServicePart::Group), connections);

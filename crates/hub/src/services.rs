@@ -3,11 +3,12 @@
 use tapeline_omm::Qos;
 use tapeline_omm::domain::directory::{Info, ServiceState, filter};
 use tapeline_omm::domain::{Directory, OwnedState, ServiceEntry, ServicePart};
-use tapeline_omm::rwf::{DataState, Domain, FilterAction, MapAction, State, StateCode, StreamState};
+use tapeline_omm::rwf::{Domain, FilterAction, MapAction, StateCode, StreamState};
 use tapeline_plant::sources::Posts;
 
 use crate::settings::{Late, Service, Settings};
 use crate::status_texts::{NOTHING_YET, PROVIDER_GONE};
+use crate::statuses::suspect;
 
 /// All services: that of the feeds, if there is one, and those of providers.
 #[derive(Debug)]
@@ -60,9 +61,9 @@ impl Services {
         self.services.iter()
     }
 
-    /// Returns the position of a service.
-    pub(crate) fn position(&self, id: u16) -> Option<usize> {
-        self.services.iter().position(|service| service.id == id)
+    /// Returns a service with its position, by number.
+    pub(crate) fn find(&self, id: u16) -> Option<(usize, &Service)> {
+        self.services.iter().enumerate().find(|(_, service)| service.id == id)
     }
 
     /// Returns `true` for the service of the plant's own feeds.
@@ -116,9 +117,8 @@ impl Services {
             return Some(ServiceEntry::change(from, ServicePart::State(state(false, PROVIDER_GONE))));
         }
         change.action = MapAction::UPDATE;
-        change
-            .parts
-            .retain(|(_, part)| !matches!(part, ServicePart::Cleared(filter::INFO_ID | filter::STATE_ID)));
+        let is_own = |part: &_| matches!(part, ServicePart::Cleared(filter::INFO_ID | filter::STATE_ID));
+        change.parts.retain(|(_, part)| !is_own(part));
         for (_, part) in &mut change.parts {
             if let ServicePart::Info(info) = part {
                 let Info { dictionaries_provided, dictionaries_used, .. } = dictionaries();
@@ -139,10 +139,8 @@ impl Services {
     pub(crate) fn doubt(&self, text: &str) -> Vec<ServiceEntry> {
         let status = state(false, text).status;
         let doubt = ServiceState { status, ..ServiceState::default() };
-        let of_providers = self.services.iter().filter(|service| !self.is_of_feeds(service.id));
-        of_providers
-            .map(|service| ServiceEntry::change(service.id, ServicePart::State(doubt.clone())))
-            .collect()
+        let of_providers = self.services.iter().map(|service| service.id).filter(|id| !self.is_of_feeds(*id));
+        of_providers.map(|id| ServiceEntry::change(id, ServicePart::State(doubt.clone()))).collect()
     }
 
     /// Returns the changes that set all services down.
@@ -172,13 +170,6 @@ fn dictionaries() -> Info {
 
 /// Returns the state of a service that is up or down.
 pub(crate) fn state(is_up: bool, why: &str) -> ServiceState {
-    let status = (!is_up).then(|| {
-        OwnedState::from(State {
-            stream: StreamState::OPEN,
-            data: DataState::SUSPECT,
-            code: StateCode::NONE,
-            text: why.as_bytes(),
-        })
-    });
+    let status = (!is_up).then(|| OwnedState::from(suspect(StreamState::OPEN, StateCode::NONE, why)));
     ServiceState { service_state: Some(is_up.into()), accepting_requests: Some(is_up.into()), status }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tapeline_nanos::Nanos;
 use tapeline_omm::domain::OwnedState;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
-use tapeline_omm::rwf::StateCode;
+use tapeline_omm::rwf::{State, StateCode, StreamState};
 
 use crate::access::Pass;
 use crate::backlog::Backlog;
@@ -15,6 +15,7 @@ use crate::lagging_streams::LaggingStreams;
 use crate::parts::Parts;
 use crate::settings::Settings;
 use crate::slow_clients::SlowPolicy;
+use crate::statuses::suspect;
 
 /// A client's session.
 #[derive(Debug)]
@@ -92,6 +93,24 @@ pub(crate) struct Refusal {
     pub(crate) text: &'static str,
     /// The client should retry.
     pub(crate) may_recover: bool,
+}
+
+impl Refusal {
+    /// Creates a refusal that a retry does not change.
+    pub(crate) const fn closed(code: StateCode, text: &'static str) -> Self {
+        Self { code, text, may_recover: false }
+    }
+
+    /// Creates a refusal after which the client should retry.
+    pub(crate) const fn recover(code: StateCode, text: &'static str) -> Self {
+        Self { code, text, may_recover: true }
+    }
+
+    /// Returns the state that a client gets.
+    pub(crate) const fn state(&self) -> State<'static> {
+        let stream = if self.may_recover { StreamState::CLOSED_RECOVER } else { StreamState::CLOSED };
+        suspect(stream, self.code, self.text)
+    }
 }
 
 /// Number of pending replies above which those to closed streams are removed.

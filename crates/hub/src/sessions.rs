@@ -41,18 +41,19 @@ impl Sessions {
 
     /// Returns the sessions in order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionId, &Session)> {
-        self.places
-            .iter()
-            .zip(0..)
-            .filter_map(|(session, number)| Some((SessionId(number), session.as_ref()?)))
+        let numbered = self.places.iter().zip(0..);
+        numbered.filter_map(|(session, number)| Some((SessionId(number), session.as_ref()?)))
     }
 
-    /// Returns the sessions in order of their numbers.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (SessionId, &mut Session)> {
-        self.places
-            .iter_mut()
-            .zip(0..)
-            .filter_map(|(session, number)| Some((SessionId(number), session.as_mut()?)))
+    /// Returns the sessions that are not over, in order of their numbers.
+    pub(crate) fn live_mut(&mut self) -> impl Iterator<Item = (SessionId, &mut Session)> {
+        self.numbers().zip(&mut self.places).filter_map(|(id, session)| Some((id, live(session.as_mut())?)))
+    }
+
+    /// Returns a session that is not over.
+    #[inline]
+    pub(crate) fn get_live(&mut self, id: SessionId) -> Option<&mut Session> {
+        live(self.get_mut(id))
     }
 
     /// Returns the number of open sessions.
@@ -64,4 +65,9 @@ impl Sessions {
     pub(crate) fn numbers(&self) -> impl Iterator<Item = SessionId> + use<> {
         (0..self.places.len() as u32).map(SessionId)
     }
+}
+
+#[inline]
+fn live(session: Option<&mut Session>) -> Option<&mut Session> {
+    session.filter(|session| session.session_state.over.is_none())
 }

@@ -10,11 +10,13 @@ use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{DataState, Domain, Priority, RequestHeader, flags};
 use tapeline_plant::demand::{Demand, ItemName};
 
+use tapeline_plant::cache::ItemKey;
+
 use crate::access::Gate;
 use crate::demands::{Demands, Waiting};
 use crate::feeds::{self, Feeds};
 use crate::images::{Images, Label};
-use crate::interest::{Interest, Item, ItemSlot, Named, Open, StreamPhase};
+use crate::interest::{Interest, Item, ItemSlot, Open, StreamPhase};
 use crate::overflow_budget::OverflowBudget;
 use crate::posts::Receipts;
 use crate::private::Private;
@@ -24,6 +26,9 @@ use crate::unfolded::Unfolded;
 use crate::upstream::Telling;
 use crate::views::Views;
 use crate::{SessionId, Settings};
+
+/// Items of a service in the order of a time-out.
+type TimeOuts = VecDeque<(Nanos, ItemSlot)>;
 
 /// The part of the hub that belongs to no session.
 #[derive(Debug)]
@@ -41,9 +46,9 @@ pub(crate) struct SharedState {
     pub(crate) receipts: Receipts,
     pub(crate) overflow: OverflowBudget,
     /// Awaited items by service, with the time of the status that nothing came.
-    pub(crate) awaited: Vec<VecDeque<(Nanos, ItemSlot)>>,
+    pub(crate) awaited: Vec<TimeOuts>,
     /// Items by service whose clients have got that status, with the time at which the streams are closed.
-    pub(crate) closing: Vec<VecDeque<(Nanos, ItemSlot)>>,
+    pub(crate) closing: Vec<TimeOuts>,
     /// `true` if the feeds have published, and have not ended.
     pub(crate) is_up: bool,
     /// Number of open streams of all sessions, as of the last step of each.
@@ -145,11 +150,8 @@ impl SharedState {
         let mut are_all = true;
         for stream in self.private.of(session) {
             let ticket = self.private.ticket(session, stream).filter(|_| !provider.is_paused(stream));
-            let (Some(ticket), Some(domain), Some(key)) =
-                (ticket, provider.domain(stream), provider.key(stream))
-            else {
-                continue;
-            };
+            let request = provider.domain(stream).zip(provider.key(stream));
+            let Some((ticket, (domain, key))) = ticket.zip(request) else { continue };
             let header = RequestHeader { flags, ..RequestHeader::new(domain, 0, key) };
             // The longest name, and its header.
             let mut room = [0; 512];
@@ -188,10 +190,9 @@ impl SharedState {
     /// Returns `true` if the data of an item's image is suspect.
     pub(crate) fn is_suspect(&self, place: ItemSlot) -> bool {
         let Some(item) = self.interest.get(place) else { return false };
-        if item.is_of_feeds() {
-            return self.feeds.state(item.channel).data == DataState::SUSPECT;
-        }
-        self.images.label(item).is_some_and(|label| label.state.data == DataState::SUSPECT)
+        let of_feed = item.is_of_feeds().then(|| self.feeds.state(item.channel));
+        let state = of_feed.or_else(|| self.images.label(item).map(|label| label.state));
+        state.is_some_and(|state| state.data == DataState::SUSPECT)
     }
 
     /// Changes the priority of a stream.
@@ -275,18 +276,13 @@ impl SharedState {
     /// Starts the time-out of an awaited item.
     pub(crate) fn await_item(&mut self, now: Nanos, place: ItemSlot) {
         let Some(item) = self.interest.get_mut(place).filter(|item| item.due == Nanos(0)) else { return };
-        let Some(at) = self.services.position(item.service) else { return };
-        let timeout_ms = self.services.get(item.service).map_or(0, |service| service.request_timeout_ms);
-        if timeout_ms == 0 {
+        let service = self.services.find(item.service);
+        let Some((at, service)) = service.filter(|(_, service)| service.request_timeout_ms > 0) else {
             return;
-        }
-        item.due = Nanos(now.0.saturating_add(timeout_ms.saturating_mul(1_000_000)).max(1));
+        };
+        item.due = after(now, service.request_timeout_ms);
         let due = item.due;
-        let Some(awaited) = self.awaited.get_mut(at) else { return };
-        if awaited.len() > 2 * self.interest.len() + MOST_CLOSED {
-            awaited.retain(|(due, place)| self.interest.get(*place).is_some_and(|item| item.due == *due));
-        }
-        awaited.push_back((due, place));
+        wait(&mut self.awaited[at], &self.interest, (due, place), |item| item.due);
     }
 
     /// Returns the next item that has not appeared in time, with its service.
@@ -311,21 +307,11 @@ impl SharedState {
         for open in item.streams.iter_mut().filter(|open| open.phase == StreamPhase::NoImage) {
             open.is_told = true;
         }
-        let Some(at) = self.services.position(item.service).filter(|_| item.closes == Nanos(0)) else {
-            return;
-        };
-        let Some(service) = self.services.get(item.service).filter(|service| service.wait_timeout_ms > 0)
-        else {
-            return;
-        };
-        let left_ms = service.wait_timeout_ms.saturating_sub(service.request_timeout_ms);
-        item.closes = Nanos(now.0.saturating_add(left_ms.saturating_mul(1_000_000)).max(1));
+        let service = self.services.find(item.service).filter(|_| item.closes == Nanos(0));
+        let Some((at, service)) = service.filter(|(_, service)| service.wait_timeout_ms > 0) else { return };
+        item.closes = after(now, service.wait_timeout_ms.saturating_sub(service.request_timeout_ms));
         let closes = item.closes;
-        let Some(closing) = self.closing.get_mut(at) else { return };
-        if closing.len() > 2 * self.interest.len() + MOST_CLOSED {
-            closing.retain(|(at, place)| self.interest.get(*place).is_some_and(|item| item.closes == *at));
-        }
-        closing.push_back((closes, place));
+        wait(&mut self.closing[at], &self.interest, (closes, place), |item| item.closes);
     }
 
     /// Returns the next item whose clients have waited for the maximum time.
@@ -346,7 +332,11 @@ impl SharedState {
 
     /// Returns the item of a name in demands and answers.
     pub(crate) fn find(&self, item: &ItemName) -> Option<ItemSlot> {
-        self.interest.find(&Named { service: item.service, domain: item.domain, name: item.name.as_bytes() })
+        self.interest.find(&ItemKey {
+            service: item.service,
+            domain: item.domain,
+            name: item.name.as_bytes(),
+        })
     }
 }
 
@@ -374,6 +364,19 @@ impl Default for Given {
     fn default() -> Self {
         Self { sent: Sent::NotOpen, messages: 0, is_behind: false }
     }
+}
+
+/// Returns the time in so many milliseconds; never 0, which stands for no time.
+fn after(now: Nanos, ms: u64) -> Nanos {
+    Nanos(now.0.saturating_add(ms.saturating_mul(1_000_000)).max(1))
+}
+
+/// Queues an item for its time-out. If there are many, those whose item no longer has that time are removed.
+fn wait(queue: &mut TimeOuts, interest: &Interest, entry: (Nanos, ItemSlot), time: fn(&Item) -> Nanos) {
+    if queue.len() > 2 * interest.len() + MOST_CLOSED {
+        queue.retain(|(at, place)| interest.get(*place).is_some_and(|item| time(item) == *at));
+    }
+    queue.push_back(entry);
 }
 
 /// Number of entries above which those of items no longer awaited are removed.

@@ -60,20 +60,21 @@ impl SlowPolicy {
     /// Returns the maximum number of queued bytes; 0 for [`Self::Conflate`].
     #[must_use]
     pub const fn bytes(self) -> usize {
-        match self {
-            Self::Conflate => 0,
-            Self::Cut { bytes, .. } | Self::DropWithGap { bytes, .. } | Self::Block { bytes, .. } => bytes,
-        }
+        self.limits().0
     }
 
     /// Returns the maximum number of queued messages; 0 for [`Self::Conflate`].
     #[must_use]
     pub const fn messages(self) -> usize {
+        self.limits().1
+    }
+
+    const fn limits(self) -> (usize, usize) {
         match self {
-            Self::Conflate => 0,
-            Self::Cut { messages, .. }
-            | Self::DropWithGap { messages, .. }
-            | Self::Block { messages, .. } => messages,
+            Self::Conflate => (0, 0),
+            Self::Cut { bytes, messages }
+            | Self::DropWithGap { bytes, messages }
+            | Self::Block { bytes, messages } => (bytes, messages),
         }
     }
 

@@ -8,10 +8,12 @@ use tapeline_omm::rwf::{DataState, Domain, Header, MessageView, StateCode, Statu
 use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
 
+use tapeline_plant::cache::ItemKey;
+
 use crate::connections::{Behind, Connections, SessionId};
 use crate::feeds;
 use crate::hub::Hub;
-use crate::interest::{Item, ItemSlot, MOST_PERMISSION, Named, Open, StreamPhase};
+use crate::interest::{Item, ItemSlot, MOST_PERMISSION, Open, StreamPhase};
 use crate::request_handler::RequestHandler;
 use crate::session::Session;
 use crate::status_texts::SOURCE_UNREADABLE;
@@ -33,8 +35,7 @@ impl Hub {
         };
         let is_directory = message.domain() == Domain::SOURCE
             && matches!(message.header(), Ok(Header::Update(_) | Header::Refresh(_)));
-        let entries = is_directory.then(|| directory::services(message.payload()).ok()).flatten();
-        let Some(entries) = entries else {
+        let Some(Ok(entries)) = is_directory.then(|| directory::services(message.payload())) else {
             self.counters.unusable += 1;
             return;
         };
@@ -71,10 +72,7 @@ impl Hub {
         for change in changes {
             self.shared.services.apply(change);
         }
-        for (id, Session { provider, backlog, session_state }) in self.sessions.iter_mut() {
-            if session_state.over.is_some() {
-                continue;
-            }
+        for (id, Session { provider, backlog, .. }) in self.sessions.live_mut() {
             // Without capacity the role owes the change, and cuts a client that does not take even that: see its next step.
             connections.with(id, |out| provider.directory_changed(&mut Behind::new(backlog, out), changes));
         }
@@ -107,11 +105,11 @@ impl Hub {
         seq: Seq,
         change: &ServiceEntry,
         of: Of<'_>,
-        status: &OwnedState,
+        said: &OwnedState,
         connections: &mut impl Connections,
     ) {
-        let is_suspect = status.data == DataState::SUSPECT;
-        let is_over = is_final(&status.view());
+        let is_suspect = said.data == DataState::SUSPECT;
+        let is_over = is_final(&said.view());
         let is_of_feeds = self.shared.services.is_of_feeds(change.id);
         let is_refused =
             is_suspect && self.sessions.iter().any(|(_, there)| there.session_state.refuses_suspect);
@@ -120,15 +118,11 @@ impl Hub {
         if is_of_feeds && !is_refused && !is_restated {
             return;
         }
-        let mut bytes = vec![0; 512 + status.text.len()];
-        let header =
-            StatusHeader { state: Some(status.view()), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-        let len = header.encode(&mut bytes).unwrap_or(0);
+        let mut bytes = vec![0; 512 + said.text.len()];
+        let len = status(said.view()).encode(&mut bytes).unwrap_or(0);
         if is_over && !is_of_feeds && matches!(of, Of::Group(_)) {
             // The group of an item without an image is known only to the roles, which have closed its streams.
-            let items = self.shared.interest.iter();
-            let unkept = items.filter(|(_, item)| item.service == change.id && !item.has_image);
-            let unkept: Vec<ItemSlot> = unkept.map(|(place, _)| place).collect();
+            let unkept = self.places(|item| item.service == change.id && !item.has_image);
             unkept.into_iter().for_each(|place| self.forget_closed(place));
         }
         for place in self.items_of(change.id, of) {
@@ -142,7 +136,7 @@ impl Hub {
                 }
             }
             if is_refused {
-                self.refuse_suspect(now, place, status, connections);
+                self.refuse_suspect(now, place, said, connections);
             }
             if is_restated {
                 self.mark_restated(place);
@@ -171,8 +165,11 @@ impl Hub {
                 item.has_image && self.shared.images.label(item).is_some_and(|label| label.group == group)
             }
         };
-        let items = self.shared.interest.iter().filter(|(_, item)| item.service == service && is_meant(item));
-        items.map(|(place, _)| place).collect()
+        self.places(|item| item.service == service && is_meant(item))
+    }
+
+    fn places(&self, is_meant: impl Fn(&Item) -> bool) -> Vec<ItemSlot> {
+        self.shared.interest.iter().filter(|(_, item)| is_meant(item)).map(|(place, _)| place).collect()
     }
 
     /// Sends a status of one item to all its streams, and applies it to its image.
@@ -235,9 +232,7 @@ impl Hub {
         let Some(item) = self.shared.interest.get(place) else { return };
         let streams: Vec<_> = item.streams.iter().map(|open| (open.session, open.stream)).collect();
         for (id, stream) in streams {
-            let Some(Session { provider, session_state, .. }) = self.sessions.get_mut(id) else {
-                continue;
-            };
+            let Some(Session { provider, session_state, .. }) = self.sessions.get_mut(id) else { continue };
             let mut desk = RequestHandler::new(id, now, &mut self.shared, session_state, &mut self.notes);
             if let Some(refusal) = desk.refusal_of(stream) {
                 desk.take_away(provider, stream, refusal);
@@ -271,7 +266,7 @@ impl Hub {
         if places.is_empty() {
             // All numbers were removed, and the item has had no tick since.
             let (service, name) = (tick.header.service, tick.name.as_bytes());
-            let named = |domain| Named { service, domain: Domain(domain), name };
+            let named = |domain| ItemKey { service, domain: Domain(domain), name };
             places.extend((0..=u8::MAX).filter_map(|domain| self.shared.interest.find(&named(domain))));
         }
         for place in places {
@@ -290,14 +285,8 @@ impl Hub {
     #[cold]
     pub(crate) fn unreadable(&mut self, now: Nanos, place: ItemSlot, connections: &mut impl Connections) {
         self.counters.unusable += 1;
-        let state = State {
-            stream: StreamState::OPEN,
-            data: DataState::SUSPECT,
-            code: StateCode::NONE,
-            text: SOURCE_UNREADABLE.as_bytes(),
-        };
-        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-        self.say_to_all(now, place, &header, |_, _| true, connections);
+        let state = suspect(StreamState::OPEN, StateCode::NONE, SOURCE_UNREADABLE);
+        self.say_to_all(now, place, &status(state), |_, _| true, connections);
     }
 
     /// Handles an item that its source closed: its data is removed.
@@ -317,15 +306,9 @@ impl Hub {
             let there = self.sessions.get(session);
             there.is_none_or(|there| there.provider.stream_id(stream).is_none())
         };
-        let closed: Vec<_> = item
-            .streams
-            .iter()
-            .map(|open| (open.session, open.stream))
-            .filter(|(session, stream)| is_closed(*session, *stream))
-            .collect();
-        for (session, stream) in closed {
-            self.shared.close(session, stream);
-        }
+        let streams = item.streams.iter().map(|open| (open.session, open.stream));
+        let closed: Vec<_> = streams.filter(|(session, stream)| is_closed(*session, *stream)).collect();
+        closed.into_iter().for_each(|(session, stream)| self.shared.close(session, stream));
     }
 
     /// Closes the streams of clients that prefer a retry to suspect data.
@@ -333,13 +316,23 @@ impl Hub {
         &mut self,
         now: Nanos,
         place: ItemSlot,
-        status: &OwnedState,
+        said: &OwnedState,
         connections: &mut impl Connections,
     ) {
-        let state = State { stream: StreamState::CLOSED_RECOVER, ..status.view() };
-        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-        self.say_to_all(now, place, &header, |session, _| session.session_state.refuses_suspect, connections);
+        let state = State { stream: StreamState::CLOSED_RECOVER, ..said.view() };
+        let prefers = |session: &Session, _: &Open| session.session_state.refuses_suspect;
+        self.say_to_all(now, place, &status(state), prefers, connections);
     }
+}
+
+/// Returns a state of suspect data.
+pub(crate) const fn suspect(stream: StreamState, code: StateCode, text: &str) -> State<'_> {
+    State { stream, data: DataState::SUSPECT, code, text: text.as_bytes() }
+}
+
+/// Returns a status with a state. Its stream determines the domain.
+pub(crate) fn status(state: State<'_>) -> StatusHeader<'_> {
+    StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) }
 }
 
 /// Returns `true` if a state ends its stream.

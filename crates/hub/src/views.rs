@@ -33,7 +33,7 @@ struct View {
 }
 
 /// All views in use.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Views {
     views: Vec<View>,
     free: Vec<u32>,
@@ -46,14 +46,7 @@ pub(crate) struct Views {
 impl Views {
     /// Creates an empty set of at most `most` views.
     pub(crate) fn new(most: usize) -> Self {
-        Self {
-            views: Vec::new(),
-            free: Vec::new(),
-            by_fids: HashTable::new(),
-            hasher: RandomState::default(),
-            most,
-            room: Vec::new(),
-        }
+        Self { most, ..Self::default() }
     }
 
     /// Returns the view of these fields, and adds a user to it; the view of all fields if there are too many views.

@@ -67,11 +67,10 @@ impl BackOff {
     pub fn holds(&self, now: Nanos, user: &str, address: Option<IpAddr>) -> bool {
         let address = network(address);
         let waits = |record: &Record| now.0 < record.until();
+        let is_known = |record: &Record| record.good.is_some() && record.good == address;
+        let user = self.records.get(&Who::User(user.into()));
         self.records.get(&Who::Address(address)).is_some_and(waits)
-            || self
-                .records
-                .get(&Who::User(user.into()))
-                .is_some_and(|record| waits(record) && (record.good.is_none() || record.good != address))
+            || user.is_some_and(|record| waits(record) && !is_known(record))
     }
 
     /// Records a failed login. `user` is empty if a token was wrong.
@@ -94,11 +93,10 @@ impl BackOff {
     fn record(&mut self, now: Nanos, who: Who) -> &mut Record {
         if self.records.len() >= MOST && !self.records.contains_key(&who) {
             self.records.retain(|_, record| !record.is_forgotten(now));
-            if self.records.len() >= MOST
-                && let Some(least) =
-                    self.records.iter().min_by_key(|(_, record)| record.until()).map(|(who, _)| who.clone())
-            {
-                self.records.remove(&least);
+            if self.records.len() >= MOST {
+                let least = self.records.iter().min_by_key(|(_, record)| record.until());
+                let least = least.map(|(who, _)| who.clone());
+                least.and_then(|least| self.records.remove(&least));
             }
         }
         let record = self.records.entry(who).or_default();

@@ -55,7 +55,7 @@ struct Attempt {
 }
 
 /// The logins of all sessions.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Gate {
     access: Arc<Access>,
     /// `true` if an item's permission data can affect access to it.
@@ -73,17 +73,7 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new(access: Arc<Access>, most: usize) -> Self {
-        Self {
-            uses_codes: access.uses_codes(),
-            access,
-            counters: AccessCounters::default(),
-            checks: Checks::default(),
-            attempts: HashMap::default(),
-            next: 0,
-            most,
-            back_off: BackOff::default(),
-            sessions: HashMap::default(),
-        }
+        Self { uses_codes: access.uses_codes(), access, most, ..Self::default() }
     }
 
     /// Replaces the configuration.
@@ -176,11 +166,9 @@ impl Gate {
         let Attempt { session, mut user, address, access, is_known, is_reissue } = attempt;
         let users = &access.users;
         let right = match verdict {
-            Verdict::Right(place) if access.login == LoginPolicy::Token => users
-                .tokens
-                .get(place)
-                .zip(users.owners.get(place))
-                .map(|(token, owner)| (Some(*token), *owner)),
+            Verdict::Right(place) if access.login == LoginPolicy::Token => {
+                users.tokens.get(place).map(|token| Some(*token)).zip(users.owners.get(place).copied())
+            }
             Verdict::Right(_) if is_known => users.by_name.get(user.as_str()).map(|owner| (None, *owner)),
             _ => None,
         };
@@ -283,10 +271,8 @@ pub(crate) fn name_of<'a>(request: &LoginRequest<'a>) -> &'a [u8] {
 
 /// Returns the token of a login.
 fn token_of<'a>(request: &LoginRequest<'a>) -> Option<&'a [u8]> {
-    request
-        .attributes
-        .authentication_token
-        .or((request.name_type == login::USER_TOKEN).then_some(request.user))
+    let named = (request.name_type == login::USER_TOKEN).then_some(request.user);
+    request.attributes.authentication_token.or(named)
 }
 
 /// The refusal does not reveal whether the user exists.
@@ -295,11 +281,7 @@ fn wrong(access: &Access) -> Refusal {
 }
 
 const fn refused(text: &'static str) -> Refusal {
-    Refusal { code: StateCode::NOT_ENTITLED, text, may_recover: false }
-}
-
-const fn for_now(code: StateCode, text: &'static str) -> Refusal {
-    Refusal { code, text, may_recover: true }
+    Refusal::closed(StateCode::NOT_ENTITLED, text)
 }
 
 const WRONG_PASSWORD: Refusal = refused("The name or the password is wrong");
@@ -309,15 +291,10 @@ const NO_TOKEN: Refusal = refused("A token is needed to log in here");
 const PLAIN: Refusal =
     refused("Passwords and tokens are taken over TLS only: this one could be read on its way, change it");
 const REVOKED: Refusal = refused("This user may not be logged in any more");
-const WAIT: Refusal = for_now(StateCode::NOT_ENTITLED, "Too many logins have failed: try again in a minute");
-const BUSY: Refusal = for_now(StateCode::NO_RESOURCES, "Too many log in at once: try again in a moment");
-const TWICE: Refusal = Refusal {
-    code: StateCode::USAGE_ERROR,
-    text: "The login before this one is being checked",
-    may_recover: false,
-};
-const TOO_MANY_CONNECTIONS: Refusal = Refusal {
-    code: StateCode::DACS_MAX_LOGINS_REACHED,
-    text: "This user has as many connections as may be",
-    may_recover: false,
-};
+const WAIT: Refusal =
+    Refusal::recover(StateCode::NOT_ENTITLED, "Too many logins have failed: try again in a minute");
+const BUSY: Refusal =
+    Refusal::recover(StateCode::NO_RESOURCES, "Too many log in at once: try again in a moment");
+const TWICE: Refusal = Refusal::closed(StateCode::USAGE_ERROR, "The login before this one is being checked");
+const TOO_MANY_CONNECTIONS: Refusal =
+    Refusal::closed(StateCode::DACS_MAX_LOGINS_REACHED, "This user has as many connections as may be");

@@ -43,11 +43,8 @@ pub(crate) struct Rights {
 }
 
 /// The refusal of an item without access.
-pub(crate) const NOT_ENTITLED: Refusal = Refusal {
-    code: StateCode::NOT_ENTITLED,
-    text: "This user is not entitled to this item",
-    may_recover: false,
-};
+pub(crate) const NOT_ENTITLED: Refusal =
+    Refusal::closed(StateCode::NOT_ENTITLED, "This user is not entitled to this item");
 
 impl Rights {
     pub(crate) fn of(access: Arc<Access>, user: &str, token: Option<TokenHash>) -> Self {

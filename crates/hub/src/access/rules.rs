@@ -151,12 +151,8 @@ fn numbers(data: &[u8]) -> Option<Vec<u64>> {
     let text = str::from_utf8(data).ok()?;
     let is_separator = |c: char| c == ',' || c == ';' || c == '|' || c == ' ';
     let words = text.split(is_separator).filter(|word| !word.is_empty());
-    let numbers: Option<Vec<u64>> = words
-        .map(|word| {
-            let is_plain = word.bytes().all(|byte| byte.is_ascii_digit());
-            is_plain.then(|| word.parse().ok()).flatten()
-        })
-        .collect();
+    let is_plain = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = words.map(|word| word.parse().ok().filter(|_| is_plain(word))).collect::<Option<Vec<_>>>();
     numbers.filter(|numbers| !numbers.is_empty())
 }
 
