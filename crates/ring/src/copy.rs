@@ -32,3 +32,12 @@ impl FrameCopy {
         unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), len.min(8 * self.words.len())) }
     }
 }
+
+/// A broadcast subscriber's state beyond its position.
+#[derive(Debug, Default)]
+pub struct Lap {
+    /// The frame that the subscriber lends.
+    pub(crate) copy: FrameCopy,
+    /// Frames before the subscriber's position.
+    pub(crate) frames: u64,
+}

@@ -18,8 +18,8 @@ impl Discipline for Broadcast {}
 
 pub(crate) mod sealed {
     use super::{Broadcast, Discipline, Gated, Policy};
-    use crate::copy::FrameCopy;
-    use crate::{Error, Start, SubscriberOf, broadcast};
+    use crate::copy::{FrameCopy, Lap};
+    use crate::{Error, Start, SubscriberOf};
 
     pub trait Sealed: Sized {
         const POLICY: Policy;
@@ -48,7 +48,7 @@ pub(crate) mod sealed {
 
     impl Sealed for Broadcast {
         const POLICY: Policy = Policy::Broadcast;
-        type Reading = broadcast::lap::Lap;
+        type Reading = Lap;
 
         fn enter(subscriber: &mut SubscriberOf<Self>, start: Start) -> Result<(), Error> {
             subscriber.enter_at(start)

@@ -144,45 +144,44 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::BadName { .. } => "use 1 to 64 of the characters A-Z a-z 0-9 . _ -".to_owned(),
-            Self::NotFound { .. } => {
-                "start its publisher first; `tapeline ring ls` lists the existing rings".to_owned()
-            }
             Self::PublisherAlive { pid, .. } => {
-                format!("end process {pid}, or publish under another name: a ring has one publisher")
+                return Some(format!(
+                    "end process {pid}, or publish under another name: a ring has one publisher"
+                ));
             }
+            Self::Foreign { path, .. } => {
+                return Some(format!(
+                    "choose another name, or remove the file yourself: rm {}",
+                    path.display()
+                ));
+            }
+            Self::BadName { .. } => "use 1 to 64 of the characters A-Z a-z 0-9 . _ -",
+            Self::NotFound { .. } => "start its publisher first; `tapeline ring ls` lists the existing rings",
             Self::OtherPolicy { .. } => {
-                "a ring's policy is fixed when it is made: use it as it is, or remove it first".to_owned()
+                "a ring's policy is fixed when it is made: use it as it is, or remove it first"
             }
             Self::NoHugePages { .. } => {
                 "leave huge pages out, or let the kernel give them to shared memory: \
                  echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled"
-                    .to_owned()
             }
             Self::OtherShape { .. } => {
-                "ask for the same shape, or remove the ring first: `tapeline ring rm NAME`".to_owned()
-            }
-            Self::Foreign { path, .. } => {
-                format!("choose another name, or remove the file yourself: rm {}", path.display())
+                "ask for the same shape, or remove the ring first: `tapeline ring rm NAME`"
             }
             Self::Layout { .. } => {
                 "run publisher and subscribers of the same release, or remove the ring: `tapeline ring rm NAME`"
-                    .to_owned()
             }
-            Self::Damaged { .. } => "remove the ring and start its publisher again".to_owned(),
-            Self::NoSlot { .. } => "`tapeline ring stat NAME` lists them".to_owned(),
+            Self::Damaged { .. } => "remove the ring and start its publisher again",
+            Self::NoSlot { .. } => "`tapeline ring stat NAME` lists them",
             Self::NoRoom { .. } => {
                 "ask for a smaller ring, remove dead ones (`tapeline ring rm --dead`), or enlarge /dev/shm \
                  (in a container: --shm-size)"
-                    .to_owned()
             }
             Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 "rings are made with mode 0600: use the publisher's user, or make the ring with a wider mode"
-                    .to_owned()
             }
             Self::BadOptions { .. } | Self::System { .. } => return None,
         };
-        Some(hint)
+        Some(hint.to_owned())
     }
 }
 

@@ -22,7 +22,7 @@
 //!
 //! In a broadcast ring the publisher does not read the subscribers: the limit is gate + capacity. The same fence
 //! lies between the store of the new gate and the bytes that are written behind it, so a subscriber that has copied
-//! a byte of a later lap finds that the gate has passed it (`broadcast/mod.rs`).
+//! a byte of a later lap finds that the gate has passed it (`broadcast.rs`).
 
 use crate::atomics::{Ordering, fence};
 

@@ -134,26 +134,17 @@ impl Shape {
         }
         let least = if cfg!(loom) { LEAST_CAPACITY } else { LEAST_CAPACITY.max(page) };
         if !self.capacity.is_power_of_two() || self.capacity < least || self.capacity > MOST_CAPACITY {
-            return bad(
-                "capacity",
-                self.capacity,
-                format!("a power of two from {least} to {MOST_CAPACITY} bytes"),
-            );
+            let expected = format!("a power of two from {least} to {MOST_CAPACITY} bytes");
+            return bad("capacity", self.capacity, expected);
         }
         if self.huge_pages && self.capacity < HUGE_PAGE {
-            return bad(
-                "huge pages and a capacity of",
-                self.capacity,
-                format!("at least {HUGE_PAGE} bytes, one huge page"),
-            );
+            let expected = format!("at least {HUGE_PAGE} bytes, one huge page");
+            return bad("huge pages and a capacity of", self.capacity, expected);
         }
         let most = longest_frame(self.capacity);
         if self.max_frame == 0 || self.max_frame > most {
-            return bad(
-                "a longest frame of",
-                self.max_frame,
-                format!("1 to {most} bytes, a quarter of the ring"),
-            );
+            let expected = format!("1 to {most} bytes, a quarter of the ring");
+            return bad("a longest frame of", self.max_frame, expected);
         }
         Ok(())
     }
@@ -192,36 +183,38 @@ impl Shape {
         if header[..8] != MAGIC {
             return foreign("it does not start with a ring's magic bytes".to_owned());
         }
-        let version = word32(header, 8);
+        let word32 = |at| u32::from_ne_bytes(word(header, at));
+        let word64 = |at| u64::from_ne_bytes(word(header, at));
+        let version = word32(8);
         if version != LAYOUT_VERSION {
             return Err(Error::Layout { path: path.to_owned(), found: version, expected: LAYOUT_VERSION });
         }
-        let (found, expected) = (word64(header, CHECKSUM_AT), checksum(&header[..CHECKSUM_AT]));
+        let (found, expected) = (word64(CHECKSUM_AT), checksum(&header[..CHECKSUM_AT]));
         if found != expected {
             return damaged(format!("its header's checksum is {found:016x}, expected {expected:016x}"));
         }
         // The crate requires 64 bits, so no value is truncated.
-        let size = |at| word64(header, at) as usize;
+        let size = |at| word64(at) as usize;
         let shape = Self {
             page: size(16),
             capacity: size(24),
             max_frame: size(32),
-            policy: match word32(header, 72) {
+            policy: match word32(72) {
                 0 => Policy::Gated,
                 1 => Policy::Broadcast,
                 other => {
                     return damaged(format!("its policy is {other}, expected 0 (gated) or 1 (broadcast)"));
                 }
             },
-            framing: match word32(header, 76) {
+            framing: match word32(76) {
                 0 => Framing::Packed,
                 1 => Framing::Lines,
                 other => return damaged(format!("its framing is {other}, expected 0 (packed) or 1 (lines)")),
             },
-            stall_limit_ns: word64(header, 80),
-            huge_pages: word32(header, 100) != 0,
-            created_ns: word64(header, 88),
-            creator_pid: word32(header, 96),
+            stall_limit_ns: word64(80),
+            huge_pages: word32(100) != 0,
+            created_ns: word64(88),
+            creator_pid: word32(96),
         };
         if let Err(error) = shape.check() {
             return damaged(error.to_string());
@@ -250,16 +243,11 @@ fn checksum(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-fn word32(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
-    let mut word = [0; 4];
-    word.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_ne_bytes(word)
-}
-
-fn word64(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_ne_bytes(word)
+/// The bytes of the number at `at`.
+fn word<const N: usize>(header: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
+    let mut word = [0; N];
+    word.copy_from_slice(&header[at..at + N]);
+    word
 }
 
 #[cfg(test)]
@@ -310,18 +298,15 @@ mod tests {
     fn every_refusal_has_its_own_reason() {
         let good = shape(1 << 20);
         let read = |header: &[u8; HEADER_BYTES], bytes| Shape::decode(header, bytes, Path::new("x"));
-        let mut other = good.encode();
-        other[0] ^= 1;
-        assert!(matches!(read(&other, good.file_bytes()), Err(Error::Foreign { .. })));
-        let mut other = good.encode();
-        other[8] = 9;
-        assert!(matches!(
-            read(&other, good.file_bytes()),
-            Err(Error::Layout { found: 9, expected: LAYOUT_VERSION, .. })
-        ));
-        let mut other = good.encode();
-        other[24] ^= 1;
-        assert!(matches!(read(&other, good.file_bytes()), Err(Error::Damaged { .. })));
+        let changed = |at: usize, to: fn(u8) -> u8| {
+            let mut other = good.encode();
+            other[at] = to(other[at]);
+            read(&other, good.file_bytes())
+        };
+        assert!(matches!(changed(0, |byte| byte ^ 1), Err(Error::Foreign { .. })));
+        let layout = changed(8, |_| 9);
+        assert!(matches!(layout, Err(Error::Layout { found: 9, expected: LAYOUT_VERSION, .. })));
+        assert!(matches!(changed(24, |byte| byte ^ 1), Err(Error::Damaged { .. })));
         assert!(matches!(read(&good.encode(), good.file_bytes() - 1), Err(Error::Foreign { .. })));
         assert!(matches!(read(&good.encode(), 0), Err(Error::Foreign { .. })));
     }

@@ -29,8 +29,7 @@ pub(crate) const HAS_BARRIER: u32 = 1;
 /// successor, for observers. Subscribers that read do not use it: they see each frame's own header. The gate is the
 /// other: the oldest position that is guaranteed to be intact (its frames are counted in broadcast rings only).
 #[repr(C, align(128))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct Milestone {
     pub(crate) position: AtomicU64,
     /// One of the two counts belongs to the position. The other is written before the position moves, so that
@@ -39,8 +38,7 @@ pub(crate) struct Milestone {
 }
 
 #[repr(C)]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 struct Count {
     position: AtomicU64,
     frames: AtomicU64,
@@ -74,8 +72,7 @@ impl Milestone {
 
 /// The current publisher, and whether more frames may come.
 #[repr(C, align(128))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct Status {
     /// [`LIVE`] or [`ENDED`].
     pub(crate) state: AtomicU32,
@@ -90,8 +87,7 @@ pub(crate) struct Status {
 
 /// Counters for observers, written when something rare happens.
 #[repr(C, align(128))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct Tally {
     /// Dead subscribers that no longer gate the publisher.
     pub(crate) reclaimed: AtomicU64,
@@ -104,16 +100,14 @@ pub(crate) struct Tally {
 /// 64 bytes from the publisher to any reader. Two copies, so that a reader never waits for a writer, and a writer
 /// that dies half-way leaves the previous copy whole.
 #[repr(C, align(128))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct Note {
     version: AtomicU64,
     copies: [NoteCopy; 2],
 }
 
 #[repr(C, align(64))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 struct NoteCopy([AtomicU64; 8]);
 
 impl Note {
@@ -151,8 +145,7 @@ impl Note {
 /// lowest bits, one of the orders below. The ticket distinguishes it from an order to an earlier holder of the
 /// slot.
 #[repr(C)]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct Order {
     pub(crate) word: AtomicU64,
     /// For an eviction: the position up to which the subscriber had released frames.
@@ -173,8 +166,7 @@ pub(crate) fn order_word(ticket: u64, order: u64) -> u64 {
 
 /// The lines that only the publisher writes.
 #[repr(C, align(4096))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct PublisherLines {
     pub(crate) cursor: Milestone,
     pub(crate) gate: Milestone,
@@ -186,8 +178,7 @@ pub(crate) struct PublisherLines {
 
 /// Which slots gate the publisher: bit `n` for slot `n`.
 #[repr(C, align(128))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct Members {
     pub(crate) slots: AtomicU64,
     /// Counts joins: the next subscriber's ticket.
@@ -196,8 +187,7 @@ pub(crate) struct Members {
 
 /// The sleeping subscribers, and the word on which they sleep.
 #[repr(C, align(128))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct Waiters {
     /// Bit `n` while the subscriber in slot `n` is parked or about to be.
     pub(crate) parked: AtomicU64,
@@ -207,8 +197,7 @@ pub(crate) struct Waiters {
 
 /// One subscriber's lines.
 #[repr(C, align(256))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct Slot {
     pub(crate) progress: Progress,
     pub(crate) identity: Identity,
@@ -216,16 +205,14 @@ pub(crate) struct Slot {
 
 /// How far a subscriber has released frames. Only that subscriber writes it.
 #[repr(C, align(128))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct Progress {
     pub(crate) position: AtomicU64,
 }
 
 /// A subscriber's identity, for observers.
 #[repr(C, align(128))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct Identity {
     pub(crate) pid: AtomicU32,
     reserved: AtomicU32,
@@ -262,8 +249,7 @@ impl Identity {
 
 /// The lines that subscribers write (and the publisher, when it reclaims a slot or wakes subscribers).
 #[repr(C, align(4096))]
-#[cfg_attr(loom, derive(Default))]
-#[derive(Debug)]
+#[cfg_attr(loom, derive(Debug, Default))]
 pub(crate) struct SubscriberLines {
     pub(crate) members: Members,
     pub(crate) waiters: Waiters,

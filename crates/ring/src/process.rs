@@ -1,10 +1,5 @@
 //! This process's identity, for the segment's tables.
 
-/// This process's id, as others on the machine see it.
-pub(crate) fn pid() -> u32 {
-    std::process::id()
-}
-
 /// When this process started, in clock ticks since boot (proc(5), `/proc/pid/stat`, field 22); 0 where the system
 /// does not provide it.
 pub(crate) fn start_ticks() -> u64 {

@@ -97,7 +97,6 @@ pub(crate) fn poll_until(ready: impl Fn() -> bool, deadline: Deadline, between: 
 }
 
 /// The state that one sleeper needs.
-#[derive(Debug)]
 pub(crate) struct Parker<'a> {
     pub(crate) waiters: &'a Waiters,
     /// The publisher's `Status::flags`.

@@ -11,7 +11,6 @@ use tapeline_ring::spsc::{self, Consumer, Producer, QueuePoll, QueueRefused};
 enum Call {
     Push,
     Abort,
-    PushSlice(usize),
     /// The number requested, and the number committed.
     Batch(usize, usize),
     Pop,
@@ -24,7 +23,6 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     let call = prop_oneof![
         3 => Just(Call::Push),
         1 => Just(Call::Abort),
-        2 => (0..20usize).prop_map(Call::PushSlice),
         2 => (1..20usize, 0..20usize).prop_map(|(most, first)| Call::Batch(most, first)),
         4 => Just(Call::Pop),
         1 => Just(Call::Take),
@@ -80,18 +78,6 @@ impl Pair {
             Call::Abort => {
                 if let Ok(mut claim) = self.producer.claim() {
                     *claim = u64::MAX;
-                }
-            }
-            Call::PushSlice(len) => {
-                let numbers: Vec<u64> = (self.next..).take(len).collect();
-                match self.producer.push_slice(&numbers) {
-                    Ok(pushed) => {
-                        self.pushed(pushed);
-                        if pushed < len {
-                            self.has_refused(QueueRefused::Full);
-                        }
-                    }
-                    Err(refused) => self.has_refused(refused),
                 }
             }
             Call::Batch(most, first) => match self.producer.claim_batch(most) {
@@ -182,10 +168,10 @@ fn two_threads_lose_and_tear_nothing() {
             scope.spawn(move || {
                 let mut next = 0;
                 while next < RECORDS {
-                    // One record, a batch, a slice: in turns.
-                    let refused = match next % 3 {
+                    // One record, then a batch, in turns.
+                    let refused = match next % 2 {
                         0 => producer.push(record(next)).map(|()| 1),
-                        1 => producer.claim_batch(7).map(|mut batch| {
+                        _ => producer.claim_batch(7).map(|mut batch| {
                             for (slot, number) in batch.iter_mut().zip(next..) {
                                 *slot = record(number);
                             }
@@ -193,9 +179,6 @@ fn two_threads_lose_and_tear_nothing() {
                             batch.commit();
                             len
                         }),
-                        _ => {
-                            producer.push_slice(&[record(next), record(next + 1)]).map(|pushed| pushed as u64)
-                        }
                     };
                     match refused {
                         Ok(pushed) => next += pushed,
@@ -247,7 +230,6 @@ fn a_producer_learns_that_the_consumer_has_gone() {
     assert_eq!(refused, Some(QueueRefused::Closed), "at the latest when it is full");
     assert_eq!(producer.claim().err(), Some(QueueRefused::Closed), "and from then on");
     assert_eq!(producer.claim_batch(2).err(), Some(QueueRefused::Closed));
-    assert_eq!(producer.push_slice(&[1, 2]), Err(QueueRefused::Closed));
 }
 
 #[test]

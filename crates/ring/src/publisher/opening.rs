@@ -41,7 +41,7 @@ impl<D: Discipline> PublisherOf<D> {
             },
             huge_pages: options.huge_pages,
             created_ns: 0,
-            creator_pid: process::pid(),
+            creator_pid: std::process::id(),
         };
         shape.check()?;
         for _ in 0..ROUNDS {
@@ -208,7 +208,7 @@ impl<D: Discipline> PublisherOf<D> {
     /// Stores the publisher's identity.
     fn enter(&self, epoch: u32) {
         let status = &self.memory.publisher().status;
-        status.pid.store(process::pid(), Ordering::Relaxed);
+        status.pid.store(std::process::id(), Ordering::Relaxed);
         status.start_ticks.store(process::start_ticks(), Ordering::Relaxed);
         status.flags.store(if waiting::join_barrier() { HAS_BARRIER } else { 0 }, Ordering::Relaxed);
         status.epoch.store(epoch, Ordering::Relaxed);

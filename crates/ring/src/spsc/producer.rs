@@ -98,30 +98,6 @@ impl<T: Send> Producer<T> {
         Ok(())
     }
 
-    /// Writes as many of `records` as fit, in at most two batches; returns their number.
-    ///
-    /// # Errors
-    /// As [`claim`](Self::claim), if not even one record fits.
-    #[inline]
-    pub fn push_slice(&mut self, records: &[T]) -> Result<usize, QueueRefused>
-    where
-        T: Copy,
-    {
-        let mut pushed = 0;
-        while pushed < records.len() {
-            let mut batch = match self.claim_batch(records.len() - pushed) {
-                Ok(batch) => batch,
-                Err(refused) if pushed == 0 => return Err(refused),
-                Err(_) => break,
-            };
-            let len = batch.len();
-            batch.copy_from_slice(&records[pushed..pushed + len]);
-            batch.commit();
-            pushed += len;
-        }
-        Ok(pushed)
-    }
-
     /// Returns `true` if the consumer is gone. Fetches the consumer's cache line.
     #[must_use]
     pub fn is_closed(&self) -> bool {

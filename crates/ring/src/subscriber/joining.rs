@@ -154,7 +154,7 @@ fn take_slot(segment: &Segment, memory: &Memory, label: &str) -> Result<(usize, 
     }
     let slot = taken.ok_or_else(|| Error::NoSlot { path: segment.path.clone(), slots: SLOTS })?;
     let identity = &table.slots[slot].identity;
-    identity.pid.store(process::pid(), Ordering::Relaxed);
+    identity.pid.store(std::process::id(), Ordering::Relaxed);
     identity.start_ticks.store(process::start_ticks(), Ordering::Relaxed);
     let next_ticket = || table.members.tickets.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     let mut ticket = next_ticket();

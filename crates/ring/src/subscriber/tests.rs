@@ -116,6 +116,11 @@ pub(crate) fn between_looks() {
     }
 }
 
+fn end<D: Discipline>(mut publisher: PublisherOf<D>) {
+    publisher.publish(b"last").unwrap();
+    publisher.close().unwrap();
+}
+
 /// A last frame and the end, both between the two looks: the subscriber must get the frame before the end.
 #[test]
 fn an_end_between_two_looks_hides_no_frame() {
@@ -123,24 +128,18 @@ fn an_end_between_two_looks_hides_no_frame() {
     let name = |what: &str| Name::new(&format!("test-{what}-{}", std::process::id())).unwrap();
 
     let gated = name("end-gated");
-    let mut publisher = Publisher::open(&gated, &options).unwrap();
+    let publisher = Publisher::open(&gated, &options).unwrap();
     let mut subscriber = Subscriber::join(&gated, Start::Newest).unwrap();
-    DEED.replace(Some(Box::new(move || {
-        publisher.publish(b"last").unwrap();
-        publisher.close().unwrap();
-    })));
+    DEED.replace(Some(Box::new(|| end(publisher))));
     assert!(matches!(subscriber.next(), Poll::Empty));
     assert_eq!(subscriber.next().frame().as_deref(), Some(&b"last"[..]));
     assert!(matches!(subscriber.next(), Poll::Ended));
     crate::remove(&gated, false).unwrap();
 
     let broadcast = name("end-broadcast");
-    let mut publisher = PublisherOf::<Broadcast>::open(&broadcast, &options).unwrap();
+    let publisher = PublisherOf::<Broadcast>::open(&broadcast, &options).unwrap();
     let mut subscriber = SubscriberOf::<Broadcast>::join(&broadcast, Start::Newest).unwrap();
-    DEED.replace(Some(Box::new(move || {
-        publisher.publish(b"last").unwrap();
-        publisher.close().unwrap();
-    })));
+    DEED.replace(Some(Box::new(|| end(publisher))));
     assert!(matches!(subscriber.next(), crate::broadcast::BroadcastPoll::Empty));
     assert_eq!(subscriber.next().frame().as_deref(), Some(&b"last"[..]));
     assert!(matches!(subscriber.next(), crate::broadcast::BroadcastPoll::Ended));

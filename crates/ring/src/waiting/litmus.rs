@@ -27,6 +27,10 @@ impl Lone {
         }
     }
 
+    fn bed(&self) -> Parker<'_> {
+        Parker { waiters: &self.waiters, flags: &self.flags, slot: 5, bell: None }
+    }
+
     /// Parks until `looks` returns `true` when it is called for the `n`th time, from 1. Returns whether that was
     /// before `PATIENCE` ran out.
     fn parks(&self, looks: impl Fn(usize) -> bool) -> bool {
@@ -36,8 +40,7 @@ impl Lone {
             looks(count.get())
         };
         let deadline = Deadline::after(PATIENCE);
-        let bed = Parker { waiters: &self.waiters, flags: &self.flags, slot: 5, bell: None };
-        assert!(bed.park_until(ready, deadline));
+        assert!(self.bed().park_until(ready, deadline));
         assert_eq!(self.waiters.parked.load(Ordering::Relaxed), 0, "it leaves no bit behind");
         !deadline.left().is_zero()
     }
@@ -90,12 +93,11 @@ fn a_wake_up_before_the_sleep_counts() {
 fn an_idle_sleeper_sleeps() {
     let lone = Lone::new();
     let looks = Cell::new(0);
-    let bed = Parker { waiters: &lone.waiters, flags: &lone.flags, slot: 5, bell: None };
     let ready = || {
         looks.set(looks.get() + 1);
         false
     };
-    assert!(!bed.park_until(ready, Deadline::after(100 * FIRST_SLEEP)));
+    assert!(!lone.bed().park_until(ready, Deadline::after(100 * FIRST_SLEEP)));
     // Two sleeps, and up to two looks around each; a signal or two may end one.
     assert!(looks.get() < 20, "{} looks", looks.get());
 }
@@ -180,12 +182,11 @@ fn the_barrier_lets_one_side_see_the_other() {
                 lone.waiters.parked.store(0, Ordering::SeqCst);
                 let parties = 4 * round as usize;
                 meet(parties - 2);
-                let bed = Parker { waiters: &lone.waiters, flags: &lone.flags, slot: 5, bell: None };
                 for _ in 0..round % 64 {
                     spin_loop();
                 }
                 lone.waiters.parked.fetch_or(1 << 5, Ordering::SeqCst);
-                bed.settle();
+                lone.bed().settle();
                 let found = frame.0.load(Ordering::Acquire) == round;
                 meet(parties);
                 if !found && seen.load(Ordering::Relaxed) == 0 {

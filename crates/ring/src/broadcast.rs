@@ -35,8 +35,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub(crate) mod lap;
-
 use crate::atomics::Ordering;
 
 use crate::discipline::Broadcast;
