@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use tapeline_ring::{Batch, Claim, Discipline, Position, PublisherOf};
+use tapeline_ring::{Batch, Claim, Discipline, PublisherOf};
 
 use crate::failure::{Failure, out_of_order};
 use crate::tapeline_code::{self, *};
@@ -80,18 +80,19 @@ impl<D: Discipline + 'static> End<D> {
         Err(refused.into())
     }
 
+    /// Returns the position of the (first) frame.
     #[inline]
-    pub(crate) fn commit(&mut self) -> Result<Position, tapeline_code> {
+    pub(crate) fn commit(&mut self) -> Result<u64, tapeline_code> {
         match std::mem::replace(&mut self.open, Open::Nothing) {
-            Open::Claim(claim) => Ok(claim.commit()),
-            Open::Batch(batch) => Ok(batch.commit()),
+            Open::Claim(claim) => Ok(claim.commit().0),
+            Open::Batch(batch) => Ok(batch.commit().0),
             Open::Nothing => Err(out_of_order(NOTHING_OPEN)),
         }
     }
 
-    pub(crate) fn commit_prefix(&mut self, len: usize) -> Result<Position, tapeline_code> {
+    pub(crate) fn commit_prefix(&mut self, len: usize) -> Result<u64, tapeline_code> {
         match std::mem::replace(&mut self.open, Open::Nothing) {
-            Open::Claim(claim) => Ok(claim.commit_prefix(len)?),
+            Open::Claim(claim) => Ok(claim.commit_prefix(len)?.0),
             open @ Open::Batch(_) => {
                 self.open = open;
                 Err(out_of_order("a batch has no prefix; hint: commit or abort it"))
@@ -108,9 +109,9 @@ impl<D: Discipline + 'static> End<D> {
     }
 
     #[inline]
-    pub(crate) fn publish(&mut self, message: &[u8]) -> Result<Position, tapeline_code> {
+    pub(crate) fn publish(&mut self, message: &[u8]) -> Result<u64, tapeline_code> {
         let Some(publisher) = self.idle() else { return Err(out_of_order(CLAIM_OPEN)) };
-        Ok(publisher.publish(message)?)
+        Ok(publisher.publish(message)?.0)
     }
 
     /// For calls that are not made for every message, and not while a claim or a batch is open.

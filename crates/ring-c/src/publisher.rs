@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_void};
 use std::slice;
 
-use tapeline_ring::{Broadcast, Gated, Policy, Position, PublisherOf};
+use tapeline_ring::{Broadcast, Gated, Policy, PublisherOf};
 
 use crate::end::End;
 use crate::failure::{self, guarded, is_null, null};
@@ -102,14 +102,8 @@ pub unsafe extern "C" fn tapeline_publisher_claim(
     if bytes.is_null() {
         return is_null("where the claim's address goes");
     }
-    match each!(handle, end => end.claim(len)) {
-        Ok(claimed) => {
-            // SAFETY: not NULL, so a place for a pointer.
-            unsafe { bytes.write(claimed) };
-            TAPELINE_OK
-        }
-        Err(code) => code,
-    }
+    // SAFETY: not NULL, so a place for a pointer.
+    unsafe { tell(bytes, each!(handle, end => end.claim(len))) }
 }
 
 /// Claims the next frame of a batch, which the first such call opens: its frames become visible together, with
@@ -126,14 +120,8 @@ pub unsafe extern "C" fn tapeline_publisher_batch_claim(
     if bytes.is_null() {
         return is_null("where the claim's address goes");
     }
-    match each!(handle, end => end.batch_claim(len)) {
-        Ok(claimed) => {
-            // SAFETY: not NULL, so a place for a pointer.
-            unsafe { bytes.write(claimed) };
-            TAPELINE_OK
-        }
-        Err(code) => code,
-    }
+    // SAFETY: not NULL, so a place for a pointer.
+    unsafe { tell(bytes, each!(handle, end => end.batch_claim(len))) }
 }
 
 /// Makes the claimed frame visible, or all frames of the batch at once. `*position` gets the position of the
@@ -195,14 +183,14 @@ pub unsafe extern "C" fn tapeline_publisher_publish(
 }
 
 /// # Safety
-/// `place` is NULL or a place for a number.
+/// `place` is NULL or a place for the result.
 #[inline]
-unsafe fn tell(place: *mut u64, committed: Result<Position, tapeline_code>) -> tapeline_code {
-    match committed {
-        Ok(position) => {
+unsafe fn tell<T>(place: *mut T, result: Result<T, tapeline_code>) -> tapeline_code {
+    match result {
+        Ok(result) => {
             if !place.is_null() {
                 // SAFETY: the caller's promise.
-                unsafe { place.write(position.0) };
+                unsafe { place.write(result) };
             }
             TAPELINE_OK
         }
