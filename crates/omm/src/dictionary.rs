@@ -50,6 +50,22 @@ pub struct Dictionary {
     enumeration_tags: Vec<(Box<str>, Box<str>)>,
 }
 
+impl Default for Dictionary {
+    /// Returns a dictionary without fields.
+    fn default() -> Self {
+        Self {
+            fields: Vec::new(),
+            types: Table::of(DataType::UNKNOWN),
+            places: Table::of(NONE),
+            names: HashMap::default(),
+            tables: Vec::new(),
+            enumerated: Table::of(NONE),
+            field_tags: Vec::new(),
+            enumeration_tags: Vec::new(),
+        }
+    }
+}
+
 impl Dictionary {
     /// Parses a field dictionary in the format of `RDMFieldDictionary`.
     ///
@@ -68,22 +84,9 @@ impl Dictionary {
     /// Fails at the first invalid line; the error states the line, what was found and what was expected. A duplicate
     /// field id, a duplicate name and field id 0 are errors.
     pub fn parse(text: &str) -> Result<Self, DictionaryError> {
-        let mut dictionary = Self::empty();
+        let mut dictionary = Self::default();
         fields::parse(text, &mut dictionary)?;
         Ok(dictionary)
-    }
-
-    fn empty() -> Self {
-        Self {
-            fields: Vec::new(),
-            types: Table::of(DataType::UNKNOWN),
-            places: Table::of(NONE),
-            names: HashMap::default(),
-            tables: Vec::new(),
-            enumerated: Table::of(NONE),
-            field_tags: Vec::new(),
-            enumeration_tags: Vec::new(),
-        }
     }
 
     /// Returns the same dictionary with the enumerations of a file in the format of `enumtype.def`. Tables of fields

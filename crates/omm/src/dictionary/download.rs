@@ -1,11 +1,10 @@
 //! A dictionary built from the refreshes of a peer.
 
-use std::collections::HashMap;
-
+use super::enumerations::text;
 use super::error::Problem;
 use super::fields::add;
 use super::{Dictionary, EnumeratedValue, EnumerationTable, FieldDefinition, MarketfeedType};
-use crate::rwf::{Array, DataType, Element, ElementList, Rmtes, Series, Value};
+use crate::rwf::{Array, DataType, Element, ElementList, Series, Value};
 use crate::{Fid, Malformed};
 
 /// Maximum total bytes of names and texts. The standard dictionary of 2024 has two million.
@@ -41,7 +40,7 @@ pub enum DownloadError {
 /// Builder of a dictionary from its parts: first the parts of the fields, then those of the enumerations.
 ///
 /// Memory use is limited to about a hundred megabytes, whatever the peer sends.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Download {
     dictionary: Dictionary,
     /// Ripple targets by index in the dictionary's fields; resolved to names when all fields have arrived.
@@ -50,17 +49,11 @@ pub struct Download {
     values: usize,
 }
 
-impl Default for Download {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Download {
     /// Creates an empty download.
     #[must_use]
     pub fn new() -> Self {
-        Self { dictionary: Dictionary::empty(), ripples: Vec::new(), text: 0, values: 0 }
+        Self::default()
     }
 
     /// Adds the payload of one part of the field dictionary (`RWFFld`).
@@ -75,14 +68,14 @@ impl Download {
         self.summary(&series, false)?;
         let sets = series.sets()?;
         for (entry, list) in series.iter().enumerate() {
+            let wrong = |problem| DownloadError::Entry { entry, problem };
             let row = Row::read(&ElementList::parse_with(list?, &sets)?)?;
-            let (field, ripples_to) =
-                row.field().map_err(|problem| DownloadError::Entry { entry, problem })?;
+            let (field, ripples_to) = row.field().map_err(wrong)?;
             self.count_text(field.name.len() + field.long_name.len())?;
             if ripples_to != Fid(0) {
                 self.ripples.push((self.dictionary.fields.len(), ripples_to));
             }
-            add(field, &mut self.dictionary).map_err(|problem| DownloadError::Entry { entry, problem })?;
+            add(field, &mut self.dictionary).map_err(wrong)?;
         }
         Ok(())
     }
@@ -98,8 +91,7 @@ impl Download {
         self.summary(&series, true)?;
         let sets = series.sets()?;
         for (entry, list) in series.iter().enumerate() {
-            let list = ElementList::parse_with(list?, &sets)?;
-            self.table(&list, entry)?;
+            self.table(&ElementList::parse_with(list?, &sets)?, entry)?;
         }
         Ok(())
     }
@@ -173,14 +165,10 @@ impl Download {
     #[must_use]
     pub fn finish(self) -> Dictionary {
         let mut dictionary = self.dictionary;
-        let named: HashMap<usize, Box<str>> = self
-            .ripples
-            .into_iter()
-            .filter_map(|(place, fid)| Some((place, dictionary.field(fid)?.name.clone())))
-            .collect();
-        for (place, name) in named {
+        for (place, fid) in self.ripples {
+            let name = dictionary.field(fid).map(|target| target.name.clone());
             if let Some(field) = dictionary.fields.get_mut(place) {
-                field.ripples_to = Some(name);
+                field.ripples_to = name;
             }
         }
         dictionary
@@ -230,29 +218,19 @@ impl<'a> Row<'a> {
             self.data_type.and_then(|number| u8::try_from(number).ok()).ok_or(Problem::Missing("RWFTYPE"))?;
         let small = |number: Option<u64>| u16::try_from(number.unwrap_or(0)).unwrap_or(u16::MAX);
         let ripples_to = self.ripples_to.and_then(|fid| i16::try_from(fid).ok()).unwrap_or(0);
+        let marketfeed_type = self.marketfeed_type.and_then(MarketfeedType::from_number);
         let field = FieldDefinition {
             fid: Fid(fid),
             name: text(name),
             long_name: text(self.long_name.unwrap_or_default()),
             ripples_to: None,
-            marketfeed_type: self
-                .marketfeed_type
-                .and_then(MarketfeedType::from_number)
-                .unwrap_or(MarketfeedType::None),
+            marketfeed_type: marketfeed_type.unwrap_or(MarketfeedType::None),
             marketfeed_len: small(self.marketfeed_len),
             display_len: Some(small(self.display_len)).filter(|len| *len > 0),
             data_type: DataType(data_type).base(),
             data_len: small(self.data_len),
         };
         Ok((field, Fid(ripples_to)))
-    }
-}
-
-/// Decodes UTF-8 (which includes ASCII), or else RMTES.
-fn text(bytes: &[u8]) -> Box<str> {
-    match str::from_utf8(bytes) {
-        Ok(text) => text.into(),
-        Err(_) => Rmtes(bytes).to_text().into(),
     }
 }
 

@@ -47,12 +47,10 @@ impl EnumerationTable {
     /// Adds a value.
     pub(super) fn insert(&mut self, value: EnumeratedValue) -> Result<(), Problem> {
         match self.values.binary_search_by_key(&value.number, |other| other.number) {
-            Ok(_) => Err(Problem::DuplicateValue(value.number)),
-            Err(place) => {
-                self.values.insert(place, value);
-                Ok(())
-            }
+            Ok(_) => return Err(Problem::DuplicateValue(value.number)),
+            Err(place) => self.values.insert(place, value),
         }
+        Ok(())
     }
 
     /// Returns the value with this number.
@@ -62,14 +60,8 @@ impl EnumerationTable {
         // Most tables begin at 0 and have no gaps: the number is the index.
         match self.values.get(usize::from(number)) {
             Some(value) if value.number == number => Some(value),
-            _ => self.searched(number),
+            _ => self.values.get(self.values.binary_search_by_key(&number, |value| value.number).ok()?),
         }
-    }
-
-    /// Finds a value in a table with gaps.
-    fn searched(&self, number: u16) -> Option<&EnumeratedValue> {
-        let place = self.values.binary_search_by_key(&number, |value| value.number).ok()?;
-        self.values.get(place)
     }
 }
 
@@ -89,11 +81,15 @@ pub struct EnumeratedValue {
 impl EnumeratedValue {
     /// Returns a value whose display text is given as the bytes of an RMTES string.
     pub(super) fn new(number: u16, display: &[u8], meaning: &str) -> Self {
-        let text = match str::from_utf8(display) {
-            Ok(text) => text.into(),
-            Err(_) => Rmtes(display).to_text().into(),
-        };
-        Self { number, display: text, display_bytes: display.into(), meaning: meaning.into() }
+        Self { number, display: text(display), display_bytes: display.into(), meaning: meaning.into() }
+    }
+}
+
+/// Decodes UTF-8 (which includes ASCII), or else RMTES.
+pub(super) fn text(bytes: &[u8]) -> Box<str> {
+    match str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => Rmtes(bytes).to_text().into(),
     }
 }
 
@@ -113,11 +109,10 @@ pub(super) fn parse(text: &str, dictionary: &mut Dictionary) -> Result<(), Dicti
                 if let Some(table) = table.take_if(|table| !table.values.is_empty()) {
                     dictionary.add_table(table);
                 }
-                let fid = field(columns, dictionary).map_err(|problem| problem.on(number))?;
                 let table = table.get_or_insert_default();
-                if let Some(fid) = fid {
-                    dictionary.share(fid, table).map_err(|problem| problem.on(number))?;
-                }
+                field(columns, dictionary)
+                    .and_then(|fid| fid.map_or(Ok(()), |fid| dictionary.share(fid, table)))
+                    .map_err(|problem| problem.on(number))?;
             }
         }
     }
@@ -177,7 +172,7 @@ fn value(mut columns: Columns<'_>) -> Result<EnumeratedValue, Problem> {
         })?;
         bytes.into()
     } else {
-        columns.quoted("display")?.as_bytes().into()
+        columns.between('"', "display")?.as_bytes().into()
     };
     Ok(EnumeratedValue::new(number, &display_bytes, columns.rest()))
 }

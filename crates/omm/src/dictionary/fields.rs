@@ -111,46 +111,25 @@ marketfeed_types! {
     None = -1 "NONE",
 }
 
-/// Names of RWF types. Names with a size are from older files.
-const TYPES: &[(&str, DataType)] = &[
+/// Names of RWF types in older files.
+const OLDER_TYPES: &[(&str, DataType)] = &[
     ("INT64", DataType::INT),
     ("INT32", DataType::INT),
-    ("INT", DataType::INT),
     ("UINT64", DataType::UINT),
     ("UINT32", DataType::UINT),
-    ("UINT", DataType::UINT),
-    ("FLOAT", DataType::FLOAT),
-    ("DOUBLE", DataType::DOUBLE),
     ("REAL64", DataType::REAL),
     ("REAL32", DataType::REAL),
-    ("REAL", DataType::REAL),
-    ("DATE", DataType::DATE),
-    ("TIME", DataType::TIME),
-    ("DATETIME", DataType::DATETIME),
-    ("QOS", DataType::QOS),
-    ("STATE", DataType::STATE),
-    ("ENUM", DataType::ENUM),
-    ("ARRAY", DataType::ARRAY),
-    ("BUFFER", DataType::BUFFER),
-    ("ASCII_STRING", DataType::ASCII_STRING),
-    ("UTF8_STRING", DataType::UTF8_STRING),
-    ("RMTES_STRING", DataType::RMTES_STRING),
-    ("NO_DATA", DataType::NO_DATA),
-    ("OPAQUE", DataType::OPAQUE),
-    ("XML", DataType::XML),
-    ("FIELD_LIST", DataType::FIELD_LIST),
-    ("ELEMENT_LIST", DataType::ELEMENT_LIST),
     ("ELEM_LIST", DataType::ELEMENT_LIST),
-    ("ANSI_PAGE", DataType::ANSI_PAGE),
-    ("FILTER_LIST", DataType::FILTER_LIST),
-    ("VECTOR", DataType::VECTOR),
-    ("MAP", DataType::MAP),
-    ("SERIES", DataType::SERIES),
-    ("MSG", DataType::MSG),
-    ("JSON", DataType::JSON),
 ];
 
-/// Names of [`TYPES`] without the older ones, for error messages.
+/// Returns the RWF type with this name.
+fn data_type(name: &str) -> Option<DataType> {
+    let mut types = DataType::WORDS.iter().map(|(_, number)| DataType(*number));
+    let older = || OLDER_TYPES.iter().find(|(older, _)| *older == name).map(|(_, data_type)| *data_type);
+    types.find(|data_type| data_type.name() == Some(name)).or_else(older)
+}
+
+/// The usual names of RWF types, for error messages.
 const TYPE_NAMES: &str = "INT64 UINT64 FLOAT DOUBLE REAL64 DATE TIME DATETIME QOS STATE ENUM ARRAY BUFFER \
     ASCII_STRING UTF8_STRING RMTES_STRING OPAQUE XML FIELD_LIST ELEMENT_LIST ANSI_PAGE FILTER_LIST VECTOR MAP \
     SERIES MSG JSON";
@@ -159,10 +138,9 @@ pub(super) fn parse(text: &str, dictionary: &mut Dictionary) -> Result<(), Dicti
     for (number, line) in lines(text) {
         match line {
             Line::Tag(name, value) => dictionary.field_tags.push((name.into(), value.into())),
-            Line::Columns(columns) => {
-                let field = field(columns).map_err(|problem| problem.on(number))?;
-                add(field, dictionary).map_err(|problem| problem.on(number))?;
-            }
+            Line::Columns(columns) => field(columns)
+                .and_then(|field| add(field, dictionary))
+                .map_err(|problem| problem.on(number))?,
         }
     }
     Ok(())
@@ -170,7 +148,7 @@ pub(super) fn parse(text: &str, dictionary: &mut Dictionary) -> Result<(), Dicti
 
 fn field(mut columns: Columns<'_>) -> Result<FieldDefinition, Problem> {
     let name = columns.word("name")?;
-    let long_name = columns.quoted("long name")?;
+    let long_name = columns.between('"', "long name")?;
     let fid = Fid(columns.number("field id")?);
     let ripples_to = columns.word("field that it ripples to")?;
     let old = columns.word("field type")?;
@@ -182,11 +160,11 @@ fn field(mut columns: Columns<'_>) -> Result<FieldDefinition, Problem> {
     let marketfeed_len = columns.number("length")?;
     let display_len = columns.parenthesised("display length")?;
     let rwf = columns.word("RWF type")?;
-    let data_type = TYPES
-        .iter()
-        .find(|(name, _)| *name == rwf)
-        .map(|(_, data_type)| *data_type)
-        .ok_or_else(|| Problem::Word { what: "RWF type", found: rwf.to_owned(), expected: TYPE_NAMES })?;
+    let data_type = data_type(rwf).ok_or_else(|| Problem::Word {
+        what: "RWF type",
+        found: rwf.to_owned(),
+        expected: TYPE_NAMES,
+    })?;
     let data_len = columns.number("RWF length")?;
     if !columns.rest().is_empty() {
         return Err(Problem::Surplus(columns.rest().to_owned()));
@@ -214,16 +192,13 @@ pub(super) fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result
     if let Some(other) = dictionary.names.get(&field.name) {
         return Err(Problem::DuplicateName { name: field.name.into(), fid: *other });
     }
-    let place = dictionary.fields.len();
     // All 65,536 ids except 0 can be in use.
-    let most = usize::from(super::NONE);
-    match u16::try_from(place) {
-        Ok(place) if place != super::NONE => {
-            dictionary.types.set(field.fid, field.data_type);
-            dictionary.places.set(field.fid, place);
-        }
-        _ => return Err(Problem::TooMany(most)),
+    let place = u16::try_from(dictionary.fields.len()).unwrap_or(super::NONE);
+    if place == super::NONE {
+        return Err(Problem::TooMany(usize::from(super::NONE)));
     }
+    dictionary.types.set(field.fid, field.data_type);
+    dictionary.places.set(field.fid, place);
     dictionary.names.insert(field.name.clone(), field.fid);
     dictionary.fields.push(field);
     Ok(())

@@ -53,11 +53,6 @@ impl<'a> Columns<'a> {
         if word.is_empty() { Err(Problem::Missing(what)) } else { Ok(word) }
     }
 
-    /// Consumes the next column in double quotes; returns it without quotes.
-    pub(super) fn quoted(&mut self, what: &'static str) -> Result<&'a str, Problem> {
-        self.between('"', what)
-    }
-
     /// Consumes the next column between two `mark`s; returns it without them.
     pub(super) fn between(&mut self, mark: char, what: &'static str) -> Result<&'a str, Problem> {
         let inner = self.rest.strip_prefix(mark).ok_or(Problem::Missing(what))?;
@@ -67,12 +62,8 @@ impl<'a> Columns<'a> {
     }
 
     /// Consumes the next word as a number.
-    pub(super) fn number<T>(&mut self, what: &'static str) -> Result<T, Problem>
-    where
-        T: Bounded,
-    {
-        let word = self.word(what)?;
-        parse(word, what)
+    pub(super) fn number<T: Bounded>(&mut self, what: &'static str) -> Result<T, Problem> {
+        parse(self.word(what)?, what)
     }
 
     /// Consumes `( n )` if it is next.

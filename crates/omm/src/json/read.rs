@@ -99,8 +99,12 @@ impl Reading<'_> {
     fn message(&mut self, raw: Raw<'_>, room: &mut [u8], depth: usize) -> Result<usize, Refused> {
         let is_top = depth == 0;
         let members = MessageMembers::of(self, "Message", raw)?;
-        let class =
-            MessageClass(self.code_or("Type", members.r#type, names::CLASSES, MessageClass::REQUEST.0)?);
+        let class = MessageClass(self.code_or(
+            "Type",
+            members.r#type,
+            MessageClass::WORDS,
+            MessageClass::REQUEST.0,
+        )?);
         let ids = members.id.ok_or_else(|| self.missing("ID", raw))?;
         let is_many = class == MessageClass::CLOSE && ids.token() == Token::Array;
         let first = match self.part {
@@ -113,21 +117,21 @@ impl Reading<'_> {
             None => return Err(self.stop(JsonProblem::value("ID", ids), ids)),
         };
         let domain = self.domain(members.domain)?;
-        let key = self.key(members.key, domain, depth)?;
-        let start = Start { stream_id, domain, raw, members: &members };
-        let default_service = if is_top { self.converter.settings.default_service } else { None };
+        let mut key = self.key(members.key, domain, depth)?;
+        if is_top && matches!(class, MessageClass::REQUEST | MessageClass::POST) {
+            let service = self.converter.settings.default_service;
+            key = key.map(|key| key.at_service(service, domain));
+        }
+        let start = Start { stream_id, domain, raw, members: &members, key: key.as_ref(), depth };
         match class {
-            MessageClass::REQUEST => self.request(&start, key, default_service, room, depth),
+            MessageClass::REQUEST => self.request(&start, room),
             MessageClass::CLOSE => self.close(&start, is_many.then_some(ids), room),
-            MessageClass::REFRESH => self.refresh(&start, room, key.as_ref(), depth),
-            MessageClass::STATUS => self.status(&start, room, key.as_ref(), depth),
-            MessageClass::UPDATE => self.update(&start, room, key.as_ref(), depth),
-            MessageClass::ACK => self.ack(&start, room, key.as_ref(), depth),
-            MessageClass::GENERIC => self.generic(&start, room, key.as_ref(), depth),
-            MessageClass::POST => {
-                let key = key.map(|key| key.at_service(default_service, domain));
-                self.post(&start, room, key.as_ref(), depth)
-            }
+            MessageClass::REFRESH => self.refresh(&start, room),
+            MessageClass::STATUS => self.status(&start, room),
+            MessageClass::UPDATE => self.update(&start, room),
+            MessageClass::ACK => self.ack(&start, room),
+            MessageClass::GENERIC => self.generic(&start, room),
+            MessageClass::POST => self.post(&start, room),
             _ => Err(self.stop(JsonProblem::value("Type", members.r#type.unwrap_or(raw)), raw)),
         }
     }
@@ -135,8 +139,8 @@ impl Reading<'_> {
     fn domain(&mut self, raw: Option<Raw<'_>>) -> Result<Domain, Refused> {
         let Some(raw) = raw else { return Ok(Domain::MARKET_PRICE) };
         let Some(name) = raw.string() else { return Ok(Domain(self.integer("Domain", raw)?)) };
-        let found = (0..=u8::MAX).map(Domain).find(|domain| domain.name() == Some(&*name));
-        found.ok_or_else(|| self.stop(JsonProblem::value("Domain", raw), raw))
+        let found = names::number(Domain::WORDS, &name);
+        found.map(Domain).ok_or_else(|| self.stop(JsonProblem::value("Domain", raw), raw))
     }
 
     /// Writes the header, then the payload of the text.
@@ -145,33 +149,24 @@ impl Reading<'_> {
         header: impl Into<Header<'h>>,
         start: &Start<'_, '_>,
         room: &mut [u8],
-        depth: usize,
     ) -> Result<usize, Refused> {
         let header = header.into();
         header.encode_with(room, |room| match start.members.payload {
-            Some((data_type, raw)) => self.container(data_type, raw, room, depth),
+            Some((data_type, raw)) => self.container(data_type, raw, room, start.depth),
             None => Ok(0),
         })
     }
 
-    fn request(
-        &mut self,
-        start: &Start<'_, '_>,
-        key: Option<OwnedKey<'_>>,
-        default_service: Option<u16>,
-        room: &mut [u8],
-        depth: usize,
-    ) -> Result<usize, Refused> {
+    fn request(&mut self, start: &Start<'_, '_>, room: &mut [u8]) -> Result<usize, Refused> {
         use flags::request as flag;
         let members = start.members;
-        let Some(key) = key else { return Err(self.missing("Key", start.raw)) };
-        let key = key.at_service(default_service, start.domain);
+        let Some(key) = start.key else { return Err(self.missing("Key", start.raw)) };
         let extended_header = self.optional_bytes("ExtHdr", members.ext_hdr)?;
         let mut header = RequestHeader::new(start.domain, start.stream_id, key.view());
-        header.priority = match members.priority {
-            Some(raw) => Some(self.priority(raw)?),
-            None => None,
-        };
+        if let Some(raw) = members.priority {
+            let (class, count) = self.pair("Priority", raw, "Class", "Count")?;
+            header.priority = Some(Priority { class, count });
+        }
         header.qos = self.optional_qos("Qos", members.qos.or(members.upper_qos))?;
         header.worst_qos = self.optional_qos("WorstQos", members.worst_qos)?;
         header.extended_header = extended_header.as_deref();
@@ -183,18 +178,14 @@ impl Reading<'_> {
             ("Private", members.private, false, flag::PRIVATE_STREAM),
             ("Qualified", members.qualified, false, flag::QUALIFIED_STREAM),
         ])?;
-        if !self.boolean("Refresh", members.refresh, true)? {
-            header.flags |= flag::NO_REFRESH;
-        }
-        if key.names.is_some() {
-            header.flags |= flag::HAS_BATCH;
-        }
-        if members.view.is_some() {
-            header.flags |= flag::HAS_VIEW;
-        }
+        header.flags = header
+            .flags
+            .with(flag::NO_REFRESH, !self.boolean("Refresh", members.refresh, true)?)
+            .with(flag::HAS_BATCH, key.names.is_some())
+            .with(flag::HAS_VIEW, members.view.is_some());
         let is_list = members.payload.is_some_and(|(data_type, _)| data_type == DataType::ELEMENT_LIST);
         if key.names.is_none() && members.view.is_none() && !is_list {
-            return self.whole(RequestHeader { container: start.container(), ..header }, start, room, depth);
+            return self.whole(RequestHeader { container: start.container(), ..header }, start, room);
         }
         header.container = DataType::ELEMENT_LIST;
         header.encode_with(room, |room| {
@@ -210,7 +201,7 @@ impl Reading<'_> {
             match members.payload {
                 // The remaining elements: symbol list behaviours.
                 Some((DataType::ELEMENT_LIST, raw)) => {
-                    let depth = self.deeper(depth, raw)?;
+                    let depth = self.deeper(start.depth, raw)?;
                     if let Some((name, value)) =
                         raw.members().find(|(name, _)| names::REQUEST_MEMBERS.contains(&&**name))
                     {
@@ -288,20 +279,14 @@ impl Reading<'_> {
         })
     }
 
-    fn refresh(
-        &mut self,
-        start: &Start<'_, '_>,
-        room: &mut [u8],
-        key: Option<&OwnedKey<'_>>,
-        depth: usize,
-    ) -> Result<usize, Refused> {
+    fn refresh(&mut self, start: &Start<'_, '_>, room: &mut [u8]) -> Result<usize, Refused> {
         use flags::refresh as flag;
         let members = start.members;
         let state = self.optional_state(members.state)?.unwrap_or_default();
         let permission_data = self.optional_bytes("PermData", members.perm_data)?;
         let extended_header = self.optional_bytes("ExtHdr", members.ext_hdr)?;
         let mut header = RefreshHeader::new(start.domain, start.stream_id, state.view(), start.container());
-        header.key = key.map(OwnedKey::view);
+        header.key = start.key.map(OwnedKey::view);
         header.qos = self.optional_qos("Qos", members.qos.or(members.upper_qos))?;
         header.sequence = self.optional_integer("SeqNumber", members.seq_number)?;
         header.part = self.part(members.part_number)?;
@@ -316,16 +301,10 @@ impl Reading<'_> {
             ("Private", members.private, false, flag::PRIVATE_STREAM),
             ("Qualified", members.qualified, false, flag::QUALIFIED_STREAM),
         ])?;
-        self.whole(header, start, room, depth)
+        self.whole(header, start, room)
     }
 
-    fn status(
-        &mut self,
-        start: &Start<'_, '_>,
-        room: &mut [u8],
-        key: Option<&OwnedKey<'_>>,
-        depth: usize,
-    ) -> Result<usize, Refused> {
+    fn status(&mut self, start: &Start<'_, '_>, room: &mut [u8]) -> Result<usize, Refused> {
         use flags::status as flag;
         let members = start.members;
         let state = self.optional_state(members.state)?;
@@ -334,7 +313,7 @@ impl Reading<'_> {
         let header = StatusHeader {
             container: start.container(),
             state: state.as_ref().map(parts::ReadState::view),
-            key: key.map(OwnedKey::view),
+            key: start.key.map(OwnedKey::view),
             permission_data: permission_data.as_deref(),
             extended_header: extended_header.as_deref(),
             post_user_info: self.post_user_info(members.post_user_info)?,
@@ -345,29 +324,23 @@ impl Reading<'_> {
             ])?,
             ..StatusHeader::new(start.domain, start.stream_id)
         };
-        self.whole(header, start, room, depth)
+        self.whole(header, start, room)
     }
 
-    fn update(
-        &mut self,
-        start: &Start<'_, '_>,
-        room: &mut [u8],
-        key: Option<&OwnedKey<'_>>,
-        depth: usize,
-    ) -> Result<usize, Refused> {
+    fn update(&mut self, start: &Start<'_, '_>, room: &mut [u8]) -> Result<usize, Refused> {
         use flags::update as flag;
         let members = start.members;
         let permission_data = self.optional_bytes("PermData", members.perm_data)?;
         let extended_header = self.optional_bytes("ExtHdr", members.ext_hdr)?;
         let update_type =
-            UpdateType(self.code_or("UpdateType", members.update_type, names::UPDATE_TYPES, 0)?);
+            UpdateType(self.code_or("UpdateType", members.update_type, UpdateType::WORDS, 0)?);
         let mut header = UpdateHeader::new(start.domain, start.stream_id, update_type, start.container());
-        header.key = key.map(OwnedKey::view);
+        header.key = start.key.map(OwnedKey::view);
         header.sequence = self.optional_integer("SeqNumber", members.seq_number)?;
-        header.conflation = match members.conflation_info {
-            Some(raw) => Some(self.conflation(raw)?),
-            None => None,
-        };
+        if let Some(raw) = members.conflation_info {
+            let (count, time_ms) = self.pair("ConflationInfo", raw, "Count", "Time")?;
+            header.conflation = Some(Conflation { count, time_ms });
+        }
         header.permission_data = permission_data.as_deref();
         header.extended_header = extended_header.as_deref();
         header.post_user_info = self.post_user_info(members.post_user_info)?;
@@ -377,54 +350,37 @@ impl Reading<'_> {
             ("DoNotRipple", members.do_not_ripple, false, flag::DO_NOT_RIPPLE),
             ("Discardable", members.discardable, false, flag::DISCARDABLE),
         ])?;
-        self.whole(header, start, room, depth)
+        self.whole(header, start, room)
     }
 
-    fn ack(
-        &mut self,
-        start: &Start<'_, '_>,
-        room: &mut [u8],
-        key: Option<&OwnedKey<'_>>,
-        depth: usize,
-    ) -> Result<usize, Refused> {
+    fn ack(&mut self, start: &Start<'_, '_>, room: &mut [u8]) -> Result<usize, Refused> {
         use flags::ack as flag;
         let members = start.members;
         let Some(ack_id) = members.ack_id else { return Err(self.missing("AckID", start.raw)) };
-        let text = match members.text {
-            Some(raw) => Some(self.text("Text", raw)?),
-            None => None,
-        };
+        let text = members.text.map(|raw| self.text("Text", raw)).transpose()?;
         let extended_header = self.optional_bytes("ExtHdr", members.ext_hdr)?;
         let mut header = AckHeader::new(start.domain, start.stream_id, self.integer("AckID", ack_id)?);
         header.container = start.container();
-        header.nak_code = match members.nak_code {
-            Some(raw) => Some(NakCode(self.code("NakCode", raw, names::NAK_CODES)?)),
-            None => None,
-        };
+        let nak_code = members.nak_code.map(|raw| self.code("NakCode", raw, NakCode::WORDS));
+        header.nak_code = nak_code.transpose()?.map(NakCode);
         header.text = text.as_deref().map(str::as_bytes);
         header.sequence = self.optional_integer("SeqNumber", members.seq_number)?;
-        header.key = key.map(OwnedKey::view);
+        header.key = start.key.map(OwnedKey::view);
         header.extended_header = extended_header.as_deref();
         header.flags = self.flags(&[
             ("Private", members.private, false, flag::PRIVATE_STREAM),
             ("Qualified", members.qualified, false, flag::QUALIFIED_STREAM),
         ])?;
-        self.whole(header, start, room, depth)
+        self.whole(header, start, room)
     }
 
-    fn generic(
-        &mut self,
-        start: &Start<'_, '_>,
-        room: &mut [u8],
-        key: Option<&OwnedKey<'_>>,
-        depth: usize,
-    ) -> Result<usize, Refused> {
+    fn generic(&mut self, start: &Start<'_, '_>, room: &mut [u8]) -> Result<usize, Refused> {
         use flags::generic as flag;
         let members = start.members;
         let permission_data = self.optional_bytes("PermData", members.perm_data)?;
         let extended_header = self.optional_bytes("ExtHdr", members.ext_hdr)?;
         let mut header = GenericHeader::new(start.domain, start.stream_id, start.container());
-        header.key = key.map(OwnedKey::view);
+        header.key = start.key.map(OwnedKey::view);
         header.sequence = self.optional_integer("SeqNumber", members.seq_number)?;
         header.secondary_sequence = self.optional_integer("SecSeqNumber", members.sec_seq_number)?;
         header.part = self.part(members.part_number)?;
@@ -434,23 +390,17 @@ impl Reading<'_> {
             ("Complete", members.complete, true, flag::MESSAGE_COMPLETE),
             ("ProviderDriven", members.provider_driven, false, flag::PROVIDER_DRIVEN),
         ])?;
-        self.whole(header, start, room, depth)
+        self.whole(header, start, room)
     }
 
-    fn post(
-        &mut self,
-        start: &Start<'_, '_>,
-        room: &mut [u8],
-        key: Option<&OwnedKey<'_>>,
-        depth: usize,
-    ) -> Result<usize, Refused> {
+    fn post(&mut self, start: &Start<'_, '_>, room: &mut [u8]) -> Result<usize, Refused> {
         use flags::post as flag;
         let members = start.members;
         let permission_data = self.optional_bytes("PermData", members.perm_data)?;
         let extended_header = self.optional_bytes("ExtHdr", members.ext_hdr)?;
         let user = self.post_user_info(members.post_user_info)?.unwrap_or_default();
         let mut header = PostHeader::new(start.domain, start.stream_id, user, start.container());
-        header.key = key.map(OwnedKey::view);
+        header.key = start.key.map(OwnedKey::view);
         header.sequence = self.optional_integer("SeqNumber", members.seq_number)?;
         header.post_id = self.optional_integer("PostID", members.post_id)?;
         header.part = self.part(members.part_number)?;
@@ -461,28 +411,14 @@ impl Reading<'_> {
             ("Ack", members.ack, false, flag::ACK),
             ("Complete", members.complete, true, flag::POST_COMPLETE),
         ])?;
-        self.whole(header, start, room, depth)
-    }
-
-    fn priority(&mut self, raw: Raw<'_>) -> Result<Priority, Refused> {
-        let (class, count) = self.pair("Priority", raw, "Class", "Count")?;
-        Ok(Priority { class, count })
-    }
-
-    fn conflation(&mut self, raw: Raw<'_>) -> Result<Conflation, Refused> {
-        let (count, time_ms) = self.pair("ConflationInfo", raw, "Count", "Time")?;
-        Ok(Conflation { count, time_ms })
+        self.whole(header, start, room)
     }
 
     /// Returns flags. For each flag: its member's name, the member, the default, and the bit.
     fn flags(&mut self, flags: &[(&str, Option<Raw<'_>>, bool, Flags)]) -> Result<Flags, Refused> {
-        let mut all = Flags::NONE;
-        for (key, raw, assumed, flag) in flags {
-            if self.boolean(key, *raw, *assumed)? {
-                all |= *flag;
-            }
-        }
-        Ok(all)
+        flags.iter().try_fold(Flags::NONE, |all, (key, raw, assumed, flag)| {
+            Ok(all.with(*flag, self.boolean(key, *raw, *assumed)?))
+        })
     }
 }
 
@@ -492,6 +428,8 @@ struct Start<'m, 't> {
     domain: Domain,
     raw: Raw<'t>,
     members: &'m MessageMembers<'t>,
+    key: Option<&'m OwnedKey<'t>>,
+    depth: usize,
 }
 
 impl Start<'_, '_> {

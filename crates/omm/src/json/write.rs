@@ -9,9 +9,9 @@ use super::names::{self, Names};
 use super::text::JsonText;
 use crate::domain::item::{RequestPayload, View};
 use crate::rwf::{
-    AckHeader, CloseHeader, Conflation, Container, DEPTH_LIMIT, Domain, Flags, GenericHeader, Header, Key,
-    MessageView, NameType, PostHeader, PostUserInfo, Qos, RefreshHeader, RequestHeader, SetDefinitions,
-    State, StateCode, StatusHeader, UpdateHeader, flags,
+    AckHeader, CloseHeader, Container, DEPTH_LIMIT, DataState, Domain, Flags, GenericHeader, Header, Key,
+    MessageClass, MessageView, NakCode, NameType, PostHeader, PostUserInfo, Qos, Rate, RefreshHeader,
+    RequestHeader, State, StateCode, StatusHeader, StreamState, Timeliness, UpdateHeader, UpdateType, flags,
 };
 
 impl Converter<'_> {
@@ -56,11 +56,8 @@ struct Writing<'w, 'o> {
 impl Writing<'_, '_> {
     /// Fails if the text is too long. Called for each entry, so that the cost of a message is bounded.
     fn bounded(&self) -> Result<(), WriteError> {
-        if self.out.len() > self.end {
-            Err(WriteError::TooLong(self.converter.settings.most_text))
-        } else {
-            Ok(())
-        }
+        let most = self.converter.settings.most_text;
+        if self.out.len() > self.end { Err(WriteError::TooLong(most)) } else { Ok(()) }
     }
 
     fn message(&mut self, message: &MessageView<'_>, depth: usize) -> Result<(), WriteError> {
@@ -73,16 +70,14 @@ impl Writing<'_, '_> {
         self.out.begin(b'{');
         match payload.streams {
             // A batch of streams has the ids of its streams, not its own.
-            Some(streams) if payload.items.is_none() => {
-                self.numbers("ID", streams.iter().flatten());
-            }
+            Some(streams) if payload.items.is_none() => self.numbers("ID", streams.iter().flatten()),
             _ => {
                 self.out.key("ID");
                 self.out.signed(header.stream_id().into());
             }
         }
         self.out.key("Type");
-        self.out.code(names::CLASSES, header.class().0);
+        self.out.code(MessageClass::WORDS, header.class().0);
         if header.domain() != Domain::MARKET_PRICE {
             self.out.key("Domain");
             match header.domain().name() {
@@ -91,7 +86,10 @@ impl Writing<'_, '_> {
             }
         }
         match &header {
-            Header::Request(header) => self.request(header, &payload, depth)?,
+            Header::Request(header) => {
+                self.request(header, &payload, depth)?;
+                self.request_payload(message, depth)?;
+            }
             Header::Refresh(header) => self.refresh(header, depth)?,
             Header::Status(header) => self.status(header, depth)?,
             Header::Update(header) => self.update(header, depth)?,
@@ -100,14 +98,8 @@ impl Writing<'_, '_> {
             Header::Generic(header) => self.generic(header, depth)?,
             Header::Post(header) => self.post(header, depth)?,
         }
-        match header {
-            Header::Request(_) => self.request_payload(message, depth)?,
-            Header::Close(_) => {}
-            _ => {
-                let container =
-                    Container::parse(message.container(), message.payload(), &SetDefinitions::NONE)?;
-                self.payload(&container, message.container(), depth)?;
-            }
+        if !matches!(header, Header::Request(_) | Header::Close(_)) {
+            self.payload(&message.open()?, message.container(), depth)?;
         }
         self.out.end(b'}');
         Ok(())
@@ -120,13 +112,10 @@ impl Writing<'_, '_> {
         depth: usize,
     ) -> Result<(), WriteError> {
         use flags::request as flag;
-        if let Some(priority) = header.priority {
-            self.out.key("Priority");
-            self.out.begin(b'{');
-            self.unsigned("Class", Some(priority.class));
-            self.unsigned("Count", Some(priority.count));
-            self.out.end(b'}');
-        }
+        self.pair(
+            "Priority",
+            header.priority.map(|priority| ("Class", priority.class, "Count", priority.count)),
+        );
         self.flag("Streaming", header.flags.has(flag::STREAMING), true);
         self.flag("KeyInUpdates", header.flags.has(flag::MSG_KEY_IN_UPDATES), true);
         self.flag("ConfInfoInUpdates", header.flags.has(flag::CONF_INFO_IN_UPDATES), false);
@@ -140,11 +129,11 @@ impl Writing<'_, '_> {
         self.key(Some(&header.key), header.domain, payload, depth)?;
         match payload.view {
             Some(View::Fids(fids)) => {
-                self.word("ViewType", "FidList");
+                self.text("ViewType", Some(b"FidList"));
                 self.numbers("View", fids.iter().flatten());
             }
             Some(View::Names(names)) => {
-                self.word("ViewType", "NameList");
+                self.text("ViewType", Some(b"NameList"));
                 self.texts("View", names.iter().flatten());
             }
             None => {}
@@ -174,7 +163,7 @@ impl Writing<'_, '_> {
     fn refresh(&mut self, header: &RefreshHeader<'_>, depth: usize) -> Result<(), WriteError> {
         use flags::refresh as flag;
         self.key(header.key.as_ref(), header.domain, &RequestPayload::default(), depth)?;
-        self.state(Some(&header.state));
+        self.state(Some(header.state));
         self.qos("Qos", header.qos);
         self.flag("Solicited", header.flags.has(flag::SOLICITED), true);
         self.flag("Complete", header.flags.has(flag::REFRESH_COMPLETE), true);
@@ -193,7 +182,7 @@ impl Writing<'_, '_> {
     fn status(&mut self, header: &StatusHeader<'_>, depth: usize) -> Result<(), WriteError> {
         use flags::status as flag;
         self.key(header.key.as_ref(), header.domain, &RequestPayload::default(), depth)?;
-        self.state(header.state.as_ref());
+        self.state(header.state);
         self.flag("ClearCache", header.flags.has(flag::CLEAR_CACHE), false);
         self.flag("Private", header.flags.has(flag::PRIVATE_STREAM), false);
         self.flag("Qualified", header.flags.has(flag::QUALIFIED_STREAM), false);
@@ -205,7 +194,7 @@ impl Writing<'_, '_> {
 
     fn update(&mut self, header: &UpdateHeader<'_>, depth: usize) -> Result<(), WriteError> {
         use flags::update as flag;
-        self.code("UpdateType", names::UPDATE_TYPES, header.update_type.0);
+        self.code("UpdateType", UpdateType::WORDS, header.update_type.0);
         // Nearly every update has none of the following.
         if header.flags != Flags::NONE {
             self.flag("DoNotCache", header.flags.has(flag::DO_NOT_CACHE), false);
@@ -214,7 +203,8 @@ impl Writing<'_, '_> {
             self.flag("Discardable", header.flags.has(flag::DISCARDABLE), false);
             self.key(header.key.as_ref(), header.domain, &RequestPayload::default(), depth)?;
             self.unsigned("SeqNumber", header.sequence);
-            self.conflation(header.conflation);
+            let conflation = header.conflation.map(|of| ("Count", of.count, "Time", of.time_ms));
+            self.pair("ConflationInfo", conflation);
             self.post_user_info(header.post_user_info);
             self.bytes("PermData", header.permission_data);
             self.bytes("ExtHdr", header.extended_header);
@@ -231,12 +221,9 @@ impl Writing<'_, '_> {
         use flags::ack as flag;
         self.unsigned("AckID", Some(header.ack_id));
         if let Some(code) = header.nak_code {
-            self.code("NakCode", names::NAK_CODES, code.0);
+            self.code("NakCode", NakCode::WORDS, code.0);
         }
-        if let Some(text) = header.text {
-            self.out.key("Text");
-            self.out.utf8(text);
-        }
+        self.text("Text", header.text);
         self.flag("Private", header.flags.has(flag::PRIVATE_STREAM), false);
         self.flag("Qualified", header.flags.has(flag::QUALIFIED_STREAM), false);
         self.unsigned("SeqNumber", header.sequence);
@@ -295,14 +282,10 @@ impl Writing<'_, '_> {
             (Some(items), _) => self.texts("Name", items.iter().flatten()),
             // In RWF, this name marks a login with a token and without a name.
             (None, Some([0])) if key.name_type == Some(AUTHN_TOKEN) && domain == Domain::LOGIN => {}
-            (None, Some(name)) => {
-                self.out.key("Name");
-                self.out.utf8(name);
-            }
-            (None, None) => {}
+            (None, name) => self.text("Name", name),
         }
         if let Some(name_type) = key.name_type.filter(|name_type| *name_type != NameType::RIC) {
-            let names = if domain == Domain::LOGIN { names::LOGIN_NAME_TYPES } else { names::NAME_TYPES };
+            let names = if domain == Domain::LOGIN { names::LOGIN_NAME_TYPES } else { NameType::WORDS };
             self.code("NameType", names, name_type.0);
         }
         self.unsigned("Filter", key.filter);
@@ -317,22 +300,21 @@ impl Writing<'_, '_> {
         Ok(())
     }
 
-    fn state(&mut self, state: Option<&State<'_>>) {
+    fn state(&mut self, state: Option<State<'_>>) {
         if let Some(state) = state {
             self.out.key("State");
-            self.state_object(state);
+            self.state_object(&state);
         }
     }
 
     fn state_object(&mut self, state: &State<'_>) {
         self.out.begin(b'{');
-        self.code("Stream", names::STREAM_STATES, state.stream.0);
-        self.code("Data", names::DATA_STATES, state.data.0);
+        self.code("Stream", StreamState::WORDS, state.stream.0);
+        self.code("Data", DataState::WORDS, state.data.0);
         if state.code != StateCode::NONE {
-            self.code("Code", names::STATE_CODES, state.code.0);
+            self.code("Code", StateCode::WORDS, state.code.0);
         }
-        self.out.key("Text");
-        self.out.utf8(state.text);
+        self.text("Text", Some(state.text));
         self.out.end(b'}');
     }
 
@@ -345,20 +327,21 @@ impl Writing<'_, '_> {
 
     fn qos_object(&mut self, qos: Qos) {
         self.out.begin(b'{');
-        self.code("Timeliness", names::TIMELINESS, qos.timeliness.0);
-        self.code("Rate", names::RATES, qos.rate.0);
+        self.code("Timeliness", Timeliness::WORDS, qos.timeliness.0);
+        self.code("Rate", Rate::WORDS, qos.rate.0);
         self.flag("Dynamic", qos.dynamic, false);
         self.unsigned("TimeInfo", (qos.timeliness.0 > 2).then_some(qos.time_info));
         self.unsigned("RateInfo", (qos.rate.0 > 2).then_some(qos.rate_info));
         self.out.end(b'}');
     }
 
-    fn conflation(&mut self, conflation: Option<Conflation>) {
-        if let Some(conflation) = conflation {
-            self.out.key("ConflationInfo");
+    /// Writes an object of two numbers, with their names.
+    fn pair(&mut self, name: &str, pair: Option<(&str, impl Into<u64>, &str, u16)>) {
+        if let Some((first, a, second, b)) = pair {
+            self.out.key(name);
             self.out.begin(b'{');
-            self.unsigned("Count", Some(conflation.count));
-            self.unsigned("Time", Some(conflation.time_ms));
+            self.unsigned(first, Some(a));
+            self.unsigned(second, Some(b));
             self.out.end(b'}');
         }
     }
@@ -408,9 +391,11 @@ impl Writing<'_, '_> {
         self.out.code(names, number);
     }
 
-    fn word(&mut self, name: &str, word: &str) {
-        self.out.key(name);
-        self.out.utf8(word.as_bytes());
+    fn text(&mut self, name: &str, text: Option<&[u8]>) {
+        if let Some(text) = text {
+            self.out.key(name);
+            self.out.utf8(text);
+        }
     }
 
     fn numbers(&mut self, name: &str, items: impl Iterator<Item = impl Into<i64>>) {

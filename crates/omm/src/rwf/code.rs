@@ -5,21 +5,28 @@
 
 use std::fmt;
 
+/// Declares codes: each constant, its number, and its word in JSON, if it has one. The name of a code is that of its
+/// constant (`constants`) or its word (`words`).
 macro_rules! codes {
-    ($($(#[$doc:meta])* $type:ident { $($(#[$item:meta])* $name:ident = $number:literal $text:literal,)* })*) => {$(
+    ($names:ident; $($(#[$doc:meta])* $type:ident {
+        $($(#[$item:meta])* $name:ident = $number:literal $($word:literal)?,)*
+    })*) => {$(
         $(#[$doc])*
         #[repr(transparent)]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $type(pub u8);
 
         impl $type {
-            $($(#[$item])* #[doc = concat!("`", $text, "`.")] pub const $name: Self = Self($number);)*
+            $($(#[$item])* #[doc = concat!("`", name!($names $name $($word)?), "`.")] pub const $name: Self = Self($number);)*
+
+            /// The words in JSON, and the codes that they stand for.
+            pub(crate) const WORDS: &[(&str, u8)] = &[$($(($word, $number),)?)*];
 
             /// Returns the code's name, if it has one.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self {
-                    $(Self::$name => Some($text),)*
+                    $(Self::$name => Some(name!($names $name $($word)?)),)*
                     _ => None,
                 }
             }
@@ -36,18 +43,18 @@ macro_rules! codes {
     )*};
 }
 
+/// The name of a code.
+macro_rules! name {
+    (constants $name:ident $($word:literal)?) => {
+        stringify!($name)
+    };
+    (words $name:ident $word:literal) => {
+        $word
+    };
+}
+
 codes! {
-    /// Message class (RWF chapter 2).
-    MessageClass {
-        REQUEST = 1 "REQUEST",
-        REFRESH = 2 "REFRESH",
-        STATUS = 3 "STATUS",
-        UPDATE = 4 "UPDATE",
-        CLOSE = 5 "CLOSE",
-        ACK = 6 "ACK",
-        GENERIC = 7 "GENERIC",
-        POST = 8 "POST",
-    }
+    words;
 
     /// Domain: kind of item that a message is about. 128–255 are for users.
     Domain {
@@ -78,189 +85,206 @@ codes! {
         MARKET_BY_TIME = 37 "MarketByTime",
         SYSTEM = 127 "System",
     }
+}
+
+codes! {
+    constants;
+
+    /// Message class (RWF chapter 2).
+    MessageClass {
+        // The most frequent first: words are searched in this order.
+        UPDATE = 4 "Update",
+        REFRESH = 2 "Refresh",
+        REQUEST = 1 "Request",
+        STATUS = 3 "Status",
+        CLOSE = 5 "Close",
+        ACK = 6 "Ack",
+        GENERIC = 7 "Generic",
+        POST = 8 "Post",
+    }
 
     /// Data type (RWF chapter 3): primitives below 64, set types 64–84, containers from 128.
     DataType {
-        UNKNOWN = 0 "UNKNOWN",
-        INT = 3 "INT",
-        UINT = 4 "UINT",
-        FLOAT = 5 "FLOAT",
-        DOUBLE = 6 "DOUBLE",
-        REAL = 8 "REAL",
-        DATE = 9 "DATE",
-        TIME = 10 "TIME",
-        DATETIME = 11 "DATETIME",
-        QOS = 12 "QOS",
-        STATE = 13 "STATE",
-        ENUM = 14 "ENUM",
-        ARRAY = 15 "ARRAY",
-        BUFFER = 16 "BUFFER",
-        ASCII_STRING = 17 "ASCII_STRING",
-        UTF8_STRING = 18 "UTF8_STRING",
-        RMTES_STRING = 19 "RMTES_STRING",
-        INT_1 = 64 "INT_1",
-        UINT_1 = 65 "UINT_1",
-        INT_2 = 66 "INT_2",
-        UINT_2 = 67 "UINT_2",
-        INT_4 = 68 "INT_4",
-        UINT_4 = 69 "UINT_4",
-        INT_8 = 70 "INT_8",
-        UINT_8 = 71 "UINT_8",
-        FLOAT_4 = 72 "FLOAT_4",
-        DOUBLE_8 = 73 "DOUBLE_8",
-        REAL_4RB = 74 "REAL_4RB",
-        REAL_8RB = 75 "REAL_8RB",
-        DATE_4 = 76 "DATE_4",
-        TIME_3 = 77 "TIME_3",
-        TIME_5 = 78 "TIME_5",
-        DATETIME_7 = 79 "DATETIME_7",
-        DATETIME_9 = 80 "DATETIME_9",
-        DATETIME_11 = 81 "DATETIME_11",
-        DATETIME_12 = 82 "DATETIME_12",
-        TIME_7 = 83 "TIME_7",
-        TIME_8 = 84 "TIME_8",
-        NO_DATA = 128 "NO_DATA",
-        OPAQUE = 130 "OPAQUE",
-        XML = 131 "XML",
-        FIELD_LIST = 132 "FIELD_LIST",
-        ELEMENT_LIST = 133 "ELEMENT_LIST",
-        ANSI_PAGE = 134 "ANSI_PAGE",
-        FILTER_LIST = 135 "FILTER_LIST",
-        VECTOR = 136 "VECTOR",
-        MAP = 137 "MAP",
-        SERIES = 138 "SERIES",
-        MSG = 141 "MSG",
-        JSON = 142 "JSON",
+        UNKNOWN = 0,
+        INT = 3 "Int",
+        UINT = 4 "UInt",
+        FLOAT = 5 "Float",
+        DOUBLE = 6 "Double",
+        REAL = 8 "Real",
+        DATE = 9 "Date",
+        TIME = 10 "Time",
+        DATETIME = 11 "DateTime",
+        QOS = 12 "Qos",
+        STATE = 13 "State",
+        ENUM = 14 "Enum",
+        ARRAY = 15 "Array",
+        BUFFER = 16 "Buffer",
+        ASCII_STRING = 17 "AsciiString",
+        UTF8_STRING = 18 "Utf8String",
+        RMTES_STRING = 19 "RmtesString",
+        INT_1 = 64,
+        UINT_1 = 65,
+        INT_2 = 66,
+        UINT_2 = 67,
+        INT_4 = 68,
+        UINT_4 = 69,
+        INT_8 = 70,
+        UINT_8 = 71,
+        FLOAT_4 = 72,
+        DOUBLE_8 = 73,
+        REAL_4RB = 74,
+        REAL_8RB = 75,
+        DATE_4 = 76,
+        TIME_3 = 77,
+        TIME_5 = 78,
+        DATETIME_7 = 79,
+        DATETIME_9 = 80,
+        DATETIME_11 = 81,
+        DATETIME_12 = 82,
+        TIME_7 = 83,
+        TIME_8 = 84,
+        NO_DATA = 128 "NoData",
+        OPAQUE = 130 "Opaque",
+        XML = 131 "Xml",
+        FIELD_LIST = 132 "FieldList",
+        ELEMENT_LIST = 133 "ElementList",
+        ANSI_PAGE = 134 "AnsiPage",
+        FILTER_LIST = 135 "FilterList",
+        VECTOR = 136 "Vector",
+        MAP = 137 "Map",
+        SERIES = 138 "Series",
+        MSG = 141 "Msg",
+        JSON = 142 "Json",
     }
 
     /// Action on an entry of a map. Four bits on the wire.
     MapAction {
-        UPDATE = 1 "UPDATE",
-        ADD = 2 "ADD",
-        DELETE = 3 "DELETE",
+        UPDATE = 1 "Update",
+        ADD = 2 "Add",
+        DELETE = 3 "Delete",
     }
 
     /// Action on an entry of a filter list. Four bits on the wire.
     FilterAction {
-        UPDATE = 1 "UPDATE",
-        SET = 2 "SET",
-        CLEAR = 3 "CLEAR",
+        UPDATE = 1 "Update",
+        SET = 2 "Set",
+        CLEAR = 3 "Clear",
     }
 
     /// Action on an entry of a vector. Four bits on the wire.
     VectorAction {
-        UPDATE = 1 "UPDATE",
-        SET = 2 "SET",
-        CLEAR = 3 "CLEAR",
-        INSERT = 4 "INSERT",
-        DELETE = 5 "DELETE",
+        UPDATE = 1 "Update",
+        SET = 2 "Set",
+        CLEAR = 3 "Clear",
+        INSERT = 4 "Insert",
+        DELETE = 5 "Delete",
     }
 
     /// Stream state: whether the stream is open. Five bits on the wire.
     StreamState {
-        UNSPECIFIED = 0 "UNSPECIFIED",
-        OPEN = 1 "OPEN",
-        NON_STREAMING = 2 "NON_STREAMING",
-        CLOSED_RECOVER = 3 "CLOSED_RECOVER",
-        CLOSED = 4 "CLOSED",
-        REDIRECTED = 5 "REDIRECTED",
+        UNSPECIFIED = 0 "Unspecified",
+        OPEN = 1 "Open",
+        NON_STREAMING = 2 "NonStreaming",
+        CLOSED_RECOVER = 3 "ClosedRecover",
+        CLOSED = 4 "Closed",
+        REDIRECTED = 5 "Redirected",
     }
 
     /// Data state: whether the data can be trusted. Three bits on the wire.
     DataState {
-        NO_CHANGE = 0 "NO_CHANGE",
-        OK = 1 "OK",
-        SUSPECT = 2 "SUSPECT",
+        NO_CHANGE = 0 "NoChange",
+        OK = 1 "Ok",
+        SUSPECT = 2 "Suspect",
     }
 
     /// State code: reason for a state.
     StateCode {
-        NONE = 0 "NONE",
-        NOT_FOUND = 1 "NOT_FOUND",
-        TIMEOUT = 2 "TIMEOUT",
-        NOT_ENTITLED = 3 "NOT_ENTITLED",
-        INVALID_ARGUMENT = 4 "INVALID_ARGUMENT",
-        USAGE_ERROR = 5 "USAGE_ERROR",
-        PREEMPTED = 6 "PREEMPTED",
-        JIT_CONFLATION_STARTED = 7 "JIT_CONFLATION_STARTED",
-        REALTIME_RESUMED = 8 "REALTIME_RESUMED",
-        FAILOVER_STARTED = 9 "FAILOVER_STARTED",
-        FAILOVER_COMPLETED = 10 "FAILOVER_COMPLETED",
-        GAP_DETECTED = 11 "GAP_DETECTED",
-        NO_RESOURCES = 12 "NO_RESOURCES",
-        TOO_MANY_ITEMS = 13 "TOO_MANY_ITEMS",
-        ALREADY_OPEN = 14 "ALREADY_OPEN",
-        SOURCE_UNKNOWN = 15 "SOURCE_UNKNOWN",
-        NOT_OPEN = 16 "NOT_OPEN",
-        NON_UPDATING_ITEM = 19 "NON_UPDATING_ITEM",
-        UNSUPPORTED_VIEW_TYPE = 20 "UNSUPPORTED_VIEW_TYPE",
-        INVALID_VIEW = 21 "INVALID_VIEW",
-        FULL_VIEW_PROVIDED = 22 "FULL_VIEW_PROVIDED",
-        UNABLE_TO_REQUEST_AS_BATCH = 23 "UNABLE_TO_REQUEST_AS_BATCH",
-        NO_BATCH_VIEW_SUPPORT_IN_REQ = 26 "NO_BATCH_VIEW_SUPPORT_IN_REQ",
-        EXCEEDED_MAX_MOUNTS_PER_USER = 27 "EXCEEDED_MAX_MOUNTS_PER_USER",
-        ERROR = 28 "ERROR",
-        DACS_DOWN = 29 "DACS_DOWN",
-        USER_UNKNOWN_TO_PERM_SYS = 30 "USER_UNKNOWN_TO_PERM_SYS",
-        DACS_MAX_LOGINS_REACHED = 31 "DACS_MAX_LOGINS_REACHED",
-        DACS_USER_ACCESS_TO_APP_DENIED = 32 "DACS_USER_ACCESS_TO_APP_DENIED",
-        GAP_FILL = 34 "GAP_FILL",
-        APP_AUTHORIZATION_FAILED = 35 "APP_AUTHORIZATION_FAILED",
+        NONE = 0 "None",
+        NOT_FOUND = 1 "NotFound",
+        TIMEOUT = 2 "Timeout",
+        NOT_ENTITLED = 3 "NotEntitled",
+        INVALID_ARGUMENT = 4 "InvalidArgument",
+        USAGE_ERROR = 5 "UsageError",
+        PREEMPTED = 6 "Preempted",
+        JIT_CONFLATION_STARTED = 7 "JitConflationStarted",
+        REALTIME_RESUMED = 8 "RealtimeResumed",
+        FAILOVER_STARTED = 9 "FailoverStarted",
+        FAILOVER_COMPLETED = 10 "FailoverCompleted",
+        GAP_DETECTED = 11 "GapDetected",
+        NO_RESOURCES = 12 "NoResources",
+        TOO_MANY_ITEMS = 13 "TooManyItems",
+        ALREADY_OPEN = 14 "AlreadyOpen",
+        SOURCE_UNKNOWN = 15 "SourceUnknown",
+        NOT_OPEN = 16 "NotOpen",
+        NON_UPDATING_ITEM = 19 "NonUpdatingItem",
+        UNSUPPORTED_VIEW_TYPE = 20 "UnsupportedViewType",
+        INVALID_VIEW = 21 "InvalidView",
+        FULL_VIEW_PROVIDED = 22 "FullViewProvided",
+        UNABLE_TO_REQUEST_AS_BATCH = 23 "UnableToRequestAsBatch",
+        NO_BATCH_VIEW_SUPPORT_IN_REQ = 26 "NoBatchViewSupportInReq",
+        EXCEEDED_MAX_MOUNTS_PER_USER = 27 "ExceededMaxMountsPerUser",
+        ERROR = 28 "Error",
+        DACS_DOWN = 29 "DacsDown",
+        USER_UNKNOWN_TO_PERM_SYS = 30 "UserUnknownToPermSys",
+        DACS_MAX_LOGINS_REACHED = 31 "MaxLoginsReached",
+        DACS_USER_ACCESS_TO_APP_DENIED = 32 "UserAccessToAppDenied",
+        GAP_FILL = 34 "GapFill",
+        APP_AUTHORIZATION_FAILED = 35 "AppAuthorizationFailed",
     }
 
     /// Nak code: reason why a post was refused.
     NakCode {
-        NONE = 0 "NONE",
-        ACCESS_DENIED = 1 "ACCESS_DENIED",
-        DENIED_BY_SRC = 2 "DENIED_BY_SRC",
-        SOURCE_DOWN = 3 "SOURCE_DOWN",
-        SOURCE_UNKNOWN = 4 "SOURCE_UNKNOWN",
-        NO_RESOURCES = 5 "NO_RESOURCES",
-        NO_RESPONSE = 6 "NO_RESPONSE",
-        GATEWAY_DOWN = 7 "GATEWAY_DOWN",
-        SYMBOL_UNKNOWN = 10 "SYMBOL_UNKNOWN",
-        NOT_OPEN = 11 "NOT_OPEN",
-        INVALID_CONTENT = 12 "INVALID_CONTENT",
+        NONE = 0 "None",
+        ACCESS_DENIED = 1 "AccessDenied",
+        DENIED_BY_SRC = 2 "DeniedBySrc",
+        SOURCE_DOWN = 3 "SourceDown",
+        SOURCE_UNKNOWN = 4 "SourceUnknown",
+        NO_RESOURCES = 5 "NoResources",
+        NO_RESPONSE = 6 "NoResponse",
+        GATEWAY_DOWN = 7 "GatewayDown",
+        SYMBOL_UNKNOWN = 10 "SymbolUnknown",
+        NOT_OPEN = 11 "NotOpen",
+        INVALID_CONTENT = 12 "InvalidContent",
     }
 
     /// Update type: subject of an update.
     UpdateType {
-        UNSPECIFIED = 0 "UNSPECIFIED",
-        QUOTE = 1 "QUOTE",
-        TRADE = 2 "TRADE",
-        NEWS_ALERT = 3 "NEWS_ALERT",
-        VOLUME_ALERT = 4 "VOLUME_ALERT",
-        ORDER_INDICATION = 5 "ORDER_INDICATION",
-        CLOSING_RUN = 6 "CLOSING_RUN",
-        CORRECTION = 7 "CORRECTION",
-        MARKET_DIGEST = 8 "MARKET_DIGEST",
-        QUOTES_TRADE = 9 "QUOTES_TRADE",
-        MULTIPLE = 10 "MULTIPLE",
-        VERIFY = 11 "VERIFY",
+        UNSPECIFIED = 0 "Unspecified",
+        QUOTE = 1 "Quote",
+        TRADE = 2 "Trade",
+        NEWS_ALERT = 3 "NewsAlert",
+        VOLUME_ALERT = 4 "VolumeAlert",
+        ORDER_INDICATION = 5 "OrderIndication",
+        CLOSING_RUN = 6 "ClosingRun",
+        CORRECTION = 7 "Correction",
+        MARKET_DIGEST = 8 "MarketDigest",
+        QUOTES_TRADE = 9 "QuotesTrade",
+        MULTIPLE = 10 "Multiple",
+        VERIFY = 11 "Verify",
     }
 
     /// Name type of a key. In the login domain 1 is a user name, 2 an e-mail address, 3 a token, 4 a cookie, 5 an
     /// authentication token.
     NameType {
-        UNSPECIFIED = 0 "UNSPECIFIED",
-        RIC = 1 "RIC",
-        CONTRIBUTOR = 2 "CONTRIBUTOR",
+        UNSPECIFIED = 0 "Unspecified",
+        RIC = 1 "Ric",
+        CONTRIBUTOR = 2 "Contributor",
     }
 
     /// Timeliness: age of the data of a stream. Three bits on the wire.
     Timeliness {
-        UNSPECIFIED = 0 "UNSPECIFIED",
-        REALTIME = 1 "REALTIME",
-        DELAYED_UNKNOWN = 2 "DELAYED_UNKNOWN",
-        DELAYED = 3 "DELAYED",
+        UNSPECIFIED = 0 "Unspecified",
+        REALTIME = 1 "Realtime",
+        DELAYED_UNKNOWN = 2 "DelayedUnknown",
+        DELAYED = 3 "Delayed",
     }
 
     /// Rate: conflation of a stream's changes. Four bits on the wire.
     Rate {
-        UNSPECIFIED = 0 "UNSPECIFIED",
-        TICK_BY_TICK = 1 "TICK_BY_TICK",
-        JIT_CONFLATED = 2 "JIT_CONFLATED",
-        TIME_CONFLATED = 3 "TIME_CONFLATED",
+        UNSPECIFIED = 0 "Unspecified",
+        TICK_BY_TICK = 1 "TickByTick",
+        JIT_CONFLATED = 2 "JitConflated",
+        TIME_CONFLATED = 3 "TimeConflated",
     }
 }
 

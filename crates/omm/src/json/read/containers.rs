@@ -127,7 +127,7 @@ impl Reading<'_> {
     ) -> Result<(), Refused> {
         let members = TypedMembers::of(self, name, raw)?;
         let data_type = members.r#type.ok_or_else(|| self.missing("Type", raw))?;
-        let data_type = DataType(self.code("Type", data_type, names::TYPES)?);
+        let data_type = DataType(self.code("Type", data_type, DataType::WORDS)?);
         // A member that is `null` is gathered as absent.
         let Some(data) = members.data else {
             if data_type != DataType::NO_DATA && raw.member("Data").is_none() {
@@ -159,7 +159,7 @@ impl Reading<'_> {
     fn map(&mut self, raw: Raw<'_>, room: &mut [u8], depth: usize) -> Result<usize, Refused> {
         let members = EntriesMembers::of(self, "Map", raw)?;
         let key_type = members.key_type.ok_or_else(|| self.missing("KeyType", raw))?;
-        let data_type = DataType(self.code("KeyType", key_type, names::TYPES)?);
+        let data_type = DataType(self.code("KeyType", key_type, DataType::WORDS)?);
         if data_type == DataType::ARRAY || data_type.is_container() {
             return Err(self.stop(JsonProblem::value("KeyType", key_type), key_type));
         }
@@ -177,7 +177,7 @@ impl Reading<'_> {
         for raw in all.items() {
             let entry = EntryMembers::of(self, "Entries", raw)?;
             let action = entry.action.ok_or_else(|| self.missing("Action", raw))?;
-            let action = MapAction(self.action(action, names::MAP_ACTIONS)?);
+            let action = MapAction(self.action(action, MapAction::WORDS)?);
             // A member that is `null` (here a blank key) is gathered as absent.
             let key = entry.key.or_else(|| raw.member("Key")).ok_or_else(|| self.missing("Key", raw))?;
             let permission_data = self.optional_bytes("PermData", entry.perm_data)?;
@@ -206,7 +206,7 @@ impl Reading<'_> {
         for raw in all.items() {
             let entry = EntryMembers::of(self, "Entries", raw)?;
             let action = entry.action.ok_or_else(|| self.missing("Action", raw))?;
-            let action = VectorAction(self.action(action, names::VECTOR_ACTIONS)?);
+            let action = VectorAction(self.action(action, VectorAction::WORDS)?);
             let index = self.u30("Index", entry.index)?.ok_or_else(|| self.missing("Index", raw))?;
             let permission_data = self.optional_bytes("PermData", entry.perm_data)?;
             vector.entry_in_place(action, index, permission_data.as_deref(), |room| {
@@ -245,7 +245,7 @@ impl Reading<'_> {
             let members = EntryMembers::of(self, "Entries", raw)?;
             let id = members.id.ok_or_else(|| self.missing("ID", raw))?;
             let action = members.action.ok_or_else(|| self.missing("Action", raw))?;
-            let action = FilterAction(self.action(action, names::FILTER_ACTIONS)?);
+            let action = FilterAction(self.action(action, FilterAction::WORDS)?);
             let permission_data = self.optional_bytes("PermData", members.perm_data)?;
             // Each entry has its own type; the type of the list is that of the first entry.
             let data_type = members.payload.map_or(DataType::NO_DATA, |(data_type, _)| data_type);
@@ -275,8 +275,8 @@ impl Reading<'_> {
         {
             return Err(self.stop(JsonProblem::kind("Entries", "ARRAY", raw), raw));
         }
-        let mut container =
-            all.summary.map(|(data_type, _)| data_type).filter(|found| *found != DataType::NO_DATA);
+        let of_summary = all.summary.map(|(data_type, _)| data_type);
+        let mut container = of_summary.filter(|found| *found != DataType::NO_DATA);
         for raw in all.items() {
             for (key, value) in raw.members() {
                 all.has_permission_data |= key == "PermData" && !value.is_null();
@@ -311,19 +311,13 @@ impl Reading<'_> {
     /// Returns the action of an entry, in four bits.
     fn action(&mut self, raw: Raw<'_>, names: Names) -> Result<u8, Refused> {
         let action = self.code("Action", raw, names)?;
-        if action > 0x0F {
-            return Err(self.stop(JsonProblem::value("Action", raw), raw));
-        }
-        Ok(action)
+        self.at_most(0x0F, "Action", action, raw)
     }
 
     fn u30(&mut self, key: &str, raw: Option<Raw<'_>>) -> Result<Option<u32>, Refused> {
         let Some(raw) = raw else { return Ok(None) };
         let value = self.integer(key, raw)?;
-        if value > MOST_U30 {
-            return Err(self.stop(JsonProblem::value(key, raw), raw));
-        }
-        Ok(Some(value))
+        self.at_most(MOST_U30, key, value, raw).map(Some)
     }
 }
 

@@ -30,16 +30,14 @@ pub(super) struct OwnedKey<'t> {
 
 impl OwnedKey<'_> {
     pub(super) fn view(&self) -> Key<'_> {
+        let attributes = self.attributes.as_ref();
         Key {
             service_id: self.service_id,
             name: self.name.as_deref().map(str::as_bytes),
             name_type: self.name_type,
             filter: self.filter,
             identifier: self.identifier,
-            attributes: self
-                .attributes
-                .as_ref()
-                .map(|(container, data)| Attributes { container: *container, data }),
+            attributes: attributes.map(|(container, data)| Attributes { container: *container, data }),
         }
     }
 
@@ -92,16 +90,17 @@ impl Reading<'_> {
         };
         match members.name {
             Some(names) if names.token() == Token::Array => match self.part.filter(|_| depth == 0) {
-                Some(part) => match names.items().nth(part.place) {
-                    Some(name) => key.name = Some(self.text("Name", name)?),
-                    None => return Err(self.stop(JsonProblem::value("Name", names), names)),
-                },
+                Some(part) => {
+                    let name = names.items().nth(part.place);
+                    let name = name.ok_or_else(|| self.stop(JsonProblem::value("Name", names), names))?;
+                    key.name = Some(self.text("Name", name)?);
+                }
                 None => key.names = Some(names),
             },
             Some(name) => key.name = Some(self.text("Name", name)?),
             None => {}
         }
-        let words = if domain == Domain::LOGIN { names::LOGIN_NAME_TYPES } else { names::NAME_TYPES };
+        let words = if domain == Domain::LOGIN { names::LOGIN_NAME_TYPES } else { NameType::WORDS };
         key.name_type = match members.name_type {
             Some(raw) => Some(NameType(self.code("NameType", raw, words)?)),
             None => key.name.is_some().then_some(NameType::RIC),
@@ -135,18 +134,14 @@ impl Reading<'_> {
         let members = StateMembers::of(self, key, raw)?;
         let stream = members.stream.ok_or_else(|| self.missing("Stream", raw))?;
         let data = members.data.ok_or_else(|| self.missing("Data", raw))?;
-        let stream = self.code("Stream", stream, names::STREAM_STATES)?;
-        if stream > 0x1F {
-            return Err(self.stop(JsonProblem::value("Stream", raw), raw));
-        }
-        let data = self.code("Data", data, names::DATA_STATES)?;
-        if data > 0x07 {
-            return Err(self.stop(JsonProblem::value("Data", raw), raw));
-        }
+        let stream = self.code("Stream", stream, StreamState::WORDS)?;
+        let stream = self.at_most(0x1F, "Stream", stream, raw)?;
+        let data = self.code("Data", data, DataState::WORDS)?;
+        let data = self.at_most(0x07, "Data", data, raw)?;
         let state = State {
             stream: StreamState(stream),
             data: DataState(data),
-            code: StateCode(self.code_or("Code", members.code, names::STATE_CODES, 0)?),
+            code: StateCode(self.code_or("Code", members.code, StateCode::WORDS, 0)?),
             text: b"",
         };
         let text = members.text.map_or(Ok(Cow::Borrowed("")), |text| self.text("Text", text))?;
@@ -161,14 +156,10 @@ impl Reading<'_> {
         let members = QosMembers::of(self, key, raw)?;
         let timeliness = members.timeliness.ok_or_else(|| self.missing("Timeliness", raw))?;
         let rate = members.rate.ok_or_else(|| self.missing("Rate", raw))?;
-        let timeliness = self.code("Timeliness", timeliness, names::TIMELINESS)?;
-        if timeliness > 0x07 {
-            return Err(self.stop(JsonProblem::value("Timeliness", raw), raw));
-        }
-        let rate = self.code("Rate", rate, names::RATES)?;
-        if rate > 0x0F {
-            return Err(self.stop(JsonProblem::value("Rate", raw), raw));
-        }
+        let timeliness = self.code("Timeliness", timeliness, Timeliness::WORDS)?;
+        let timeliness = self.at_most(0x07, "Timeliness", timeliness, raw)?;
+        let rate = self.code("Rate", rate, Rate::WORDS)?;
+        let rate = self.at_most(0x0F, "Rate", rate, raw)?;
         Ok(Qos {
             timeliness: Timeliness(timeliness),
             rate: Rate(rate),

@@ -33,11 +33,19 @@ impl Reading<'_> {
     /// Returns a number of at most 15 bits.
     pub(super) fn part(&mut self, raw: Option<Raw<'_>>) -> Result<Option<u16>, Refused> {
         let Some(raw) = raw else { return Ok(None) };
-        let part: u16 = self.integer("PartNumber", raw)?;
-        if part > 0x7FFF {
-            return Err(self.stop(JsonProblem::value("PartNumber", raw), raw));
-        }
-        Ok(Some(part))
+        let part = self.integer("PartNumber", raw)?;
+        self.at_most(0x7FFF, "PartNumber", part, raw).map(Some)
+    }
+
+    /// Returns a number, if it is no more than `most`. `raw` is at fault for a larger one.
+    pub(super) fn at_most<T: PartialOrd>(
+        &mut self,
+        most: T,
+        key: &str,
+        number: T,
+        raw: Raw<'_>,
+    ) -> Result<T, Refused> {
+        if number > most { Err(self.stop(JsonProblem::value(key, raw), raw)) } else { Ok(number) }
     }
 
     /// Returns a boolean: `true`, `"true"` and 1 are true, any other scalar is false. Clients send all of these.

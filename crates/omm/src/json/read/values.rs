@@ -1,7 +1,8 @@
 //! Values of every type.
 
+use std::borrow::Cow;
+
 use super::super::fault::JsonProblem;
-use super::super::names;
 use super::super::scan::{self, Raw, Token};
 use super::members::TypedMembers;
 use super::{Reading, decimal, times};
@@ -14,6 +15,17 @@ use crate::{Fid, Refused};
 pub(super) struct Room {
     bytes: Vec<u8>,
     text: String,
+}
+
+/// Returns a text that stays, in `room` if the text had to be created.
+fn room_text<'v>(text: Cow<'v, str>, room: &'v mut String) -> &'v str {
+    match text {
+        Cow::Borrowed(text) => text,
+        Cow::Owned(text) => {
+            *room = text;
+            room
+        }
+    }
 }
 
 impl Reading<'_> {
@@ -63,30 +75,18 @@ impl Reading<'_> {
                 room.bytes = self.bytes(key, raw)?;
                 Value::Buffer(&room.bytes)
             }
-            DataType::ASCII_STRING => {
-                let text = self.text(key, raw)?;
-                match text {
-                    std::borrow::Cow::Borrowed(text) if text.is_ascii() => Value::Ascii(text.as_bytes()),
-                    text => {
-                        room.bytes = self.latin1(key, &text, raw)?;
-                        Value::Ascii(&room.bytes)
-                    }
+            DataType::ASCII_STRING => match self.text(key, raw)? {
+                Cow::Borrowed(text) if text.is_ascii() => Value::Ascii(text.as_bytes()),
+                text => {
+                    room.bytes = self.latin1(key, &text, raw)?;
+                    Value::Ascii(&room.bytes)
                 }
+            },
+            DataType::UTF8_STRING => Value::Utf8(room_text(self.text(key, raw)?, &mut room.text).as_bytes()),
+            DataType::RMTES_STRING => {
+                let text = room_text(self.text(key, raw)?, &mut room.text);
+                Value::Rmtes(encode_rmtes(text, &mut room.bytes))
             }
-            DataType::UTF8_STRING => match self.text(key, raw)? {
-                std::borrow::Cow::Borrowed(text) => Value::Utf8(text.as_bytes()),
-                std::borrow::Cow::Owned(text) => {
-                    room.text = text;
-                    Value::Utf8(room.text.as_bytes())
-                }
-            },
-            DataType::RMTES_STRING => match self.text(key, raw)? {
-                std::borrow::Cow::Borrowed(text) => Value::Rmtes(encode_rmtes(text, &mut room.bytes)),
-                std::borrow::Cow::Owned(text) => {
-                    room.text = text;
-                    Value::Rmtes(encode_rmtes(&room.text, &mut room.bytes))
-                }
-            },
             _ => return Err(self.stop(JsonProblem::value("Type", raw), raw)),
         })
     }
@@ -110,7 +110,7 @@ impl Reading<'_> {
         }
         let members = TypedMembers::of(self, key, raw)?;
         let item_type = members.r#type.ok_or_else(|| self.missing("Type", raw))?;
-        let data_type = DataType(self.code("Type", item_type, names::TYPES)?);
+        let data_type = DataType(self.code("Type", item_type, DataType::WORDS)?);
         if data_type == DataType::ARRAY || data_type.is_container() {
             return Err(self.stop(JsonProblem::value("Type", item_type), item_type));
         }
@@ -125,8 +125,8 @@ impl Reading<'_> {
             if !item.is_null() {
                 let first = *first.get_or_insert(item);
                 // Numbers that JSON lacks may be quoted among other numbers.
-                let is_word = matches!(item.text(), "\"Inf\"" | "\"-Inf\"" | "\"NaN\"")
-                    || matches!(first.text(), "\"Inf\"" | "\"-Inf\"" | "\"NaN\"");
+                let is_word =
+                    [item, first].iter().any(|raw| matches!(raw.text(), "\"Inf\"" | "\"-Inf\"" | "\"NaN\""));
                 if item.token() != first.token() && !is_word && data_type != DataType::ENUM {
                     let (first, other) = (first.kind_name(), item.kind_name());
                     return Err(self.stop(JsonProblem::Mixed { first, other }, item));

@@ -1,13 +1,13 @@
 //! Containers as text.
 
 use super::super::fault::WriteError;
-use super::super::names::{self, Names};
+use super::super::names;
 use super::super::scan;
 use super::Writing;
 use crate::Malformed;
 use crate::rwf::{
-    Container, DEPTH_LIMIT, DataType, Element, ElementList, Entries, FieldList, FilterList, Head, Map,
-    Series, SetDefinitions, Value, Vector,
+    Container, DEPTH_LIMIT, DataType, Element, Entries, FieldList, FilterAction, FilterList, Head, Map,
+    MapAction, Series, SetDefinitions, Value, Vector, VectorAction,
 };
 
 impl Writing<'_, '_> {
@@ -36,7 +36,7 @@ impl Writing<'_, '_> {
         let depth = depth + 1;
         match container {
             Container::FieldList(list) => self.fields(list, depth),
-            Container::ElementList(list) => self.elements(list, depth),
+            Container::ElementList(list) => self.each_element(&mut list.iter(), depth),
             Container::FilterList(list) => self.filter_list(list, depth),
             Container::Map(map) => self.map(map, depth),
             Container::Vector(vector) => self.vector(vector, depth),
@@ -75,24 +75,19 @@ impl Writing<'_, '_> {
             };
             self.out.any_key(definition.name.as_bytes());
             let value = field.value(definition.data_type)?;
-            let display = match value {
-                Value::Enum(number) if self.converter.settings.expand_enumerations => {
-                    dictionary.display(field.fid, number)
+            match value {
+                Value::Enum(number)
+                    if self.converter.settings.expand_enumerations
+                        && let Some(display) = dictionary.display(field.fid, number) =>
+                {
+                    self.out.utf8(display.as_bytes());
                 }
-                _ => None,
-            };
-            match display {
-                Some(display) => self.out.utf8(display.as_bytes()),
-                None => self.value(&value, depth)?,
+                value => self.value(&value, depth)?,
             }
             self.bounded()?;
         }
         self.out.end(b'}');
         Ok(())
-    }
-
-    fn elements(&mut self, list: &ElementList<'_>, depth: usize) -> Result<(), WriteError> {
-        self.each_element(&mut list.iter(), depth)
     }
 
     /// Writes elements as an object.
@@ -107,12 +102,10 @@ impl Writing<'_, '_> {
             self.out.any_key(element.name);
             match (element.value()?, element.data_type.base()) {
                 (value @ Value::UInt(_), DataType::UINT)
-                | (value @ Value::Ascii(_), DataType::ASCII_STRING) => {
-                    self.value(&value, depth)?;
-                }
+                | (value @ Value::Ascii(_), DataType::ASCII_STRING) => self.value(&value, depth)?,
                 (value, data_type) => {
                     self.out.begin(b'{');
-                    self.code("Type", names::TYPES, data_type.0);
+                    self.code("Type", DataType::WORDS, data_type.0);
                     self.out.key("Data");
                     self.value(&value, depth)?;
                     self.out.end(b'}');
@@ -129,7 +122,7 @@ impl Writing<'_, '_> {
         self.unsigned("CountHint", list.head().count_hint);
         self.entries(list, |writing, entry| {
             writing.unsigned("ID", Some(entry.id));
-            writing.action(names::FILTER_ACTIONS, entry.action.0);
+            writing.code("Action", FilterAction::WORDS, entry.action.0);
             writing.bytes("PermData", entry.permission_data);
             let data_type = entry.container.unwrap_or(list.head().container);
             writing.payload(&entry.open(list.head())?, data_type, depth)
@@ -142,7 +135,7 @@ impl Writing<'_, '_> {
         let head = map.head();
         let sets = map.sets()?;
         self.out.begin(b'{');
-        self.code("KeyType", names::TYPES, head.key_type.0);
+        self.code("KeyType", DataType::WORDS, head.key_type.0);
         self.summary(map, &sets, depth)?;
         self.unsigned("CountHint", head.count_hint);
         if let Some(fid) = head.key_fid {
@@ -150,7 +143,7 @@ impl Writing<'_, '_> {
             self.out.signed(fid.0.into());
         }
         self.entries(map, |writing, entry| {
-            writing.action(names::MAP_ACTIONS, entry.action.0);
+            writing.code("Action", MapAction::WORDS, entry.action.0);
             writing.out.key("Key");
             writing.value(&entry.key_value(head.key_type)?, depth)?;
             writing.bytes("PermData", entry.permission_data);
@@ -169,7 +162,7 @@ impl Writing<'_, '_> {
         self.flag("SupportSorting", head.sorting, false);
         self.entries(vector, |writing, entry| {
             writing.unsigned("Index", Some(entry.index));
-            writing.action(names::VECTOR_ACTIONS, entry.action.0);
+            writing.code("Action", VectorAction::WORDS, entry.action.0);
             writing.bytes("PermData", entry.permission_data);
             writing.entry_data(vector, entry.data, &sets, depth)
         })?;
@@ -236,9 +229,5 @@ impl Writing<'_, '_> {
         }
         self.out.end(b']');
         Ok(())
-    }
-
-    fn action(&mut self, names: Names, number: u8) {
-        self.code("Action", names, number);
     }
 }

@@ -1,9 +1,8 @@
 //! Values as text.
 
 use super::super::fault::WriteError;
-use super::super::names;
 use super::Writing;
-use crate::rwf::{Array, Value};
+use crate::rwf::{Array, DataType, Value};
 
 impl Writing<'_, '_> {
     /// Writes a value of any type; blank is `null`.
@@ -37,7 +36,7 @@ impl Writing<'_, '_> {
 
     fn array(&mut self, array: &Array<'_>, depth: usize) -> Result<(), WriteError> {
         self.out.begin(b'{');
-        self.code("Type", names::TYPES, array.item_type.0);
+        self.code("Type", DataType::WORDS, array.item_type.0);
         self.out.key("Data");
         self.out.begin(b'[');
         for value in array.values() {
