@@ -121,7 +121,7 @@ pub struct Slot {
 }
 
 /// A cache of item images. See the [module](self).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Cache {
     limits: Limits,
     items: Vec<Option<Item>>,
@@ -147,21 +147,7 @@ impl Cache {
     /// Creates an empty cache.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        Self {
-            limits: Limits { items: limits.items.min(u32::MAX as usize), ..limits },
-            items: Vec::new(),
-            free: Vec::new(),
-            serial: 0,
-            index: HashTable::new(),
-            hasher: RandomState::default(),
-            shapes: Shapes::default(),
-            dictionaries: Vec::new(),
-            services: Vec::new(),
-            scratch: Scratch::default(),
-            rooms: Vec::new(),
-            held: 0,
-            counters: CacheCounters::default(),
-        }
+        Self { limits: Limits { items: limits.items.min(u32::MAX as usize), ..limits }, ..Self::default() }
     }
 
     /// Sets the dictionary of a service. Without one, values do not ripple and text is replaced as a whole. Applies to new items at once, and to
@@ -240,9 +226,7 @@ impl Cache {
     fn update(&mut self, place: u32, seq: Seq, message: &MessageView<'_>) -> Result<Applied, NotApplied> {
         use flags::update as flag;
         let said = message.flags();
-        let Some(item) = self.items.get_mut(place as usize).and_then(Option::as_mut) else {
-            return Ok(Applied::PassedBy);
-        };
+        let Some(Some(item)) = self.items.get_mut(place as usize) else { return Ok(Applied::PassedBy) };
         if said.has(flag::DO_NOT_CACHE) || item.progress == Progress::Empty {
             return Ok(Applied::PassedBy);
         }
@@ -310,13 +294,9 @@ impl Cache {
             None => self.begin(key)?,
         };
         let done = self.apply_refresh(place, seq, &header, message.payload());
-        match done {
-            Ok(is_complete) => {
-                self.check_bytes(place)?;
-                Ok(Applied::Refresh { is_complete })
-            }
-            Err(why) => Err(self.refuse(Some(place), why)),
-        }
+        let is_complete = done.map_err(|why| self.refuse(Some(place), why))?;
+        self.check_bytes(place)?;
+        Ok(Applied::Refresh { is_complete })
     }
 
     fn apply_refresh(
@@ -328,9 +308,7 @@ impl Cache {
     ) -> Result<bool, NotApplied> {
         use flags::refresh as flag;
         let dictionary = self.dictionary_of(place);
-        let Some(item) = self.items.get_mut(place as usize).and_then(Option::as_mut) else {
-            return Ok(false);
-        };
+        let Some(Some(item)) = self.items.get_mut(place as usize) else { return Ok(false) };
         let is_first = item.progress != Progress::Begun && header.part.unwrap_or(0) == 0;
         let begins = header.flags.has(flag::CLEAR_CACHE)
             || item.progress == Progress::Empty
@@ -381,9 +359,7 @@ impl Cache {
             Ok(_) => return Ok(Applied::PassedBy),
             Err(fault) => return Err(self.refuse(Some(place), fault.into())),
         };
-        let Some(item) = self.items.get_mut(place as usize).and_then(Option::as_mut) else {
-            return Ok(Applied::PassedBy);
-        };
+        let Some(Some(item)) = self.items.get_mut(place as usize) else { return Ok(Applied::PassedBy) };
         let before = item.bytes();
         item.note_status(&header);
         item.seq = seq;
@@ -506,14 +482,11 @@ impl Cache {
         self.serial = self.serial.wrapping_add(1).max(1);
         let item = Item::new(key, self.serial);
         self.held += item.bytes();
-        let place = match self.free.pop() {
-            Some(place) => place,
-            None => {
-                self.items.push(None);
-                // Lossless: the number of items is limited by a u32.
-                (self.items.len() - 1) as u32
-            }
-        };
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.items.push(None);
+            // Lossless: the number of items is limited by a u32.
+            (self.items.len() - 1) as u32
+        });
         if let Some(room) = self.items.get_mut(place as usize) {
             *room = Some(item);
         }
@@ -527,17 +500,17 @@ impl Cache {
     /// Refuses bytes beyond a limit, and drops the image that caused the excess.
     #[inline]
     fn check_bytes(&mut self, place: u32) -> Result<(), NotApplied> {
-        if self.bytes() <= self.limits.bytes {
+        let limit = self.limits.bytes;
+        if self.bytes() <= limit {
             return Ok(());
         }
-        Err(self.refuse(Some(place), NotApplied::Limit { what: "bytes", limit: self.limits.bytes }))
+        Err(self.refuse(Some(place), NotApplied::Limit { what: "bytes", limit }))
     }
 
     /// Marks the image for which a message was refused.
     #[cold]
     fn refuse(&mut self, place: Option<u32>, why: NotApplied) -> NotApplied {
-        let item = place.and_then(|place| self.items.get_mut(place as usize)?.as_mut());
-        if let Some(item) = item {
+        if let Some(item) = place.and_then(|place| self.items.get_mut(place as usize)?.as_mut()) {
             item.is_broken = true;
             if matches!(why, NotApplied::Limit { .. }) {
                 self.held -= item.body.bytes();

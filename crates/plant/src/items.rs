@@ -1,7 +1,6 @@
 //! The items of a plant and their numbers.
 
 use std::collections::HashMap;
-use std::fmt;
 
 /// The number of an item in its plant, across services, from 1; 0 stands for no item: the channel as a whole. The number of a feeds' item is
 /// permanent; the number of a provider's item can be reused after a tick with
@@ -10,19 +9,12 @@ use std::fmt;
 pub struct ItemId(pub u32);
 
 /// The error for a new item when the plant, or the part of it that is not reserved, has reached its item limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the plant has its limit of {limit} items already")]
 pub struct TooManyItems {
     /// The limit that was reached.
     pub limit: usize,
 }
-
-impl fmt::Display for TooManyItems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the plant has its limit of {} items already", self.limit)
-    }
-}
-
-impl std::error::Error for TooManyItems {}
 
 /// The source that names an item first, and so takes one of the plant's places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,13 +115,11 @@ impl Items {
             if self.of_others >= limit {
                 return Err(TooManyItems { limit });
             }
-            if !self.has_place(source) {
-                return Err(TooManyItems { limit: self.limit });
-            }
-            self.of_others += 1;
-        } else if !self.has_place(source) {
+        }
+        if !self.has_place(source) {
             return Err(TooManyItems { limit: self.limit });
         }
+        self.of_others += self.is_of_others(service);
         let share = self.shares.iter().position(|share| share.source == source);
         if let Some(share) = share {
             self.shares[share].used += 1;
@@ -172,8 +162,13 @@ impl Items {
         if let Some((_, ids)) = self.services.iter_mut().find(|(known, _)| *known == service) {
             ids.remove(&name);
         }
-        self.of_others -= usize::from(self.reserved.is_some_and(|(own, _)| own != service));
+        self.of_others -= self.is_of_others(service);
         self.free.push(id);
+    }
+
+    /// Returns 1 for a service without the reserved places, 0 for the others.
+    fn is_of_others(&self, service: u16) -> usize {
+        usize::from(self.reserved.is_some_and(|(own, _)| own != service))
     }
 
     /// Returns the number of a name that already has one.

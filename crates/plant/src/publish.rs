@@ -6,16 +6,20 @@ use std::time::Duration;
 use tapeline_measure::monotonic_ns;
 
 /// The reason why a tick was not published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
     /// The plant is stopping, and no reader freed capacity in time.
+    #[error("the plant was told to stop while a subscriber held the ring full")]
     Stopping,
     /// The plant's journal could not be written, and only durable ticks may be published.
+    #[error("the journal could not be written, and the plant does not go on without it")]
     NotKept,
     /// The name of the plant's ring was removed, and the plant is set to stop in that case.
+    #[error("the name of its ring was removed")]
     NameRemoved,
     /// The tick exceeds the maximum size of the ring.
+    #[error("a tick of {len} bytes is longer than the {max} bytes that the ring takes")]
     TooLong {
         /// Bytes of the tick.
         len: usize,
@@ -23,23 +27,6 @@ pub enum Refused {
         max: usize,
     },
 }
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stopping => f.write_str("the plant was told to stop while a subscriber held the ring full"),
-            Self::NotKept => {
-                f.write_str("the journal could not be written, and the plant does not go on without it")
-            }
-            Self::NameRemoved => f.write_str("the name of its ring was removed"),
-            Self::TooLong { len, max } => {
-                write!(f, "a tick of {len} bytes is longer than the {max} bytes that the ring takes")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
 
 /// A destination of ticks in order: the ring, or a substitute in a simulated plant.
 pub trait Publish {

@@ -6,7 +6,7 @@
 //! parts, and a reader must know when it is complete.
 
 use tapeline_measure::Nanos;
-use tapeline_omm::rwf::{self, DataType, Domain, RefreshHeader, State as ItemState, UpdateType, flags};
+use tapeline_omm::rwf::{self, DataType, Domain, State as ItemState, UpdateType};
 
 use crate::body;
 use crate::publish::{Publish, Refused};
@@ -145,32 +145,21 @@ impl RowChannel {
     #[must_use]
     pub fn new(number: u16) -> Self {
         let mut room = [0; 64];
-        let update = rwf::update_header(
-            &mut room,
-            Domain::MARKET_PRICE,
-            0,
-            UpdateType::UNSPECIFIED,
-            DataType::FIELD_LIST,
-        );
+        let (domain, container) = (Domain::MARKET_PRICE, DataType::FIELD_LIST);
+        let update = rwf::update_header(&mut room, domain, 0, UpdateType::UNSPECIFIED, container);
         // Both fit easily.
         let update = room[..update.unwrap_or(0)].into();
-        let mut header =
-            RefreshHeader::new(Domain::MARKET_PRICE, 0, ItemState::OPEN_OK, DataType::FIELD_LIST);
-        header.flags = flags::refresh::REFRESH_COMPLETE;
-        let refresh = header.encode(&mut room).unwrap_or(0);
-        let refresh = room[..refresh].into();
+        let refresh = body::image(&mut room, (domain, container), ItemState::OPEN_OK, false);
+        let refresh = room[..refresh.unwrap_or(0)].into();
         Self { number, refresh, update, last: 0, ticks: Vec::new(), counters: RowCounters::default() }
     }
 
     /// Publishes that the channel has received data.
     fn begin<P: Publish>(&self, to: &mut Sequencer<P>, time: &impl Time) -> Result<(), Refused> {
-        let now = time.now();
-        let stamps = Stamps { event: now, wire: now, decoded: now };
+        let stamps = Stamps::at(time.now());
         let origin = Origin { channel: self.number, state: State::Live, ..Origin::default() };
-        to.tick(Kind::Status, Flags::STATE, &origin, stamps, time, |out| {
-            body::state(out, State::Initial, State::Live, 0, None).unwrap_or(0)
-        })?;
-        Ok(())
+        let write = |out: &mut [u8]| body::state(out, State::Initial, State::Live, 0, None).unwrap_or(0);
+        to.tick(Kind::Status, Flags::STATE, &origin, stamps, time, write).map(|_| ())
     }
 
     /// Returns the maximum total size of name, fields and source of a row in bytes, for a maximum tick size of `most_tick` bytes.
@@ -210,23 +199,14 @@ impl RowChannel {
             self.ticks.push(tick);
         }
         let feed_seq = self.last + 1;
-        let now = time.now();
-        let stamps = Stamps { event: update.arrived, wire: update.arrived, decoded: now };
+        let stamps = Stamps { decoded: time.now(), ..Stamps::at(update.arrived) };
         let last = update.len() - 1;
+        let origin = Origin { channel: self.number, state: State::Live, feed_seq, ..Origin::default() };
         let ticks =
             self.ticks.iter().zip(update.rows()).enumerate().map(|(at, ((item, kind), row))| Together {
                 kind: *kind,
                 flags: if at == last { Flags::SOURCE | Flags::LAST_ROW } else { Flags::SOURCE },
-                origin: Origin {
-                    service: None,
-                    channel: self.number,
-                    state: State::Live,
-                    item: *item,
-                    name: row.name,
-                    feed_seq,
-                    source_type: 0,
-                    source: row.source,
-                },
+                origin: Origin { item: *item, name: row.name, source: row.source, ..origin },
                 header: if *kind == Kind::Refresh { &self.refresh } else { &self.update },
                 payload: row.fields,
             });
@@ -245,7 +225,6 @@ impl RowChannel {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::Items;

@@ -37,6 +37,14 @@ pub struct Stamps {
     pub decoded: Nanos,
 }
 
+impl Stamps {
+    /// Returns the stamps of what happens now, in the plant itself.
+    #[inline]
+    pub(crate) const fn at(now: Nanos) -> Self {
+        Self { event: now, wire: now, decoded: now }
+    }
+}
+
 /// The origin of a tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin<'a> {
@@ -334,8 +342,7 @@ impl<P: Publish> Sequencer<P> {
                 changed
             }
         };
-        let now = time.now();
-        let stamps = Stamps { event: now, wire: now, decoded: now };
+        let stamps = Stamps::at(time.now());
         let origin = Consolidating { channel, feed_seq: 0, source_type: 0, stamps };
         self.publish_best(&changed, &origin, time)
     }
@@ -350,12 +357,9 @@ impl<P: Publish> Sequencer<P> {
         let Some(mut consolidation) = self.consolidation.take() else { return Ok(()) };
         let mut done = Ok(());
         for (symbol, best) in changed {
-            let Some(named) = consolidation.named(*symbol, (origin.channel, self.service), &mut self.items)
-            else {
-                continue;
-            };
+            let source = (origin.channel, self.service);
+            let Some(named) = consolidation.named(*symbol, source, &mut self.items) else { continue };
             let tick_origin = Origin {
-                service: None,
                 channel: consolidation.number(),
                 // The state of the live channels: the others do not participate.
                 state: State::Live,
@@ -363,7 +367,7 @@ impl<P: Publish> Sequencer<P> {
                 name: named.name(),
                 feed_seq: origin.feed_seq,
                 source_type: origin.source_type,
-                source: &[],
+                ..Origin::default()
             };
             let kind = if named.is_new { Kind::Refresh } else { Kind::Update };
             let event = origin.stamps.event;

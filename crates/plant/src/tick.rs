@@ -10,7 +10,6 @@
 //! and copies the rest. The source is the feed's own message, byte for byte; it is present only if the plant publishes every
 //! message.
 
-use std::fmt;
 use std::ops::BitOr;
 
 use tapeline_measure::Nanos;
@@ -185,10 +184,11 @@ impl Header {
 }
 
 /// The reason why a frame is not a tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
     /// The frame is shorter than the header, or than the header states.
+    #[error("not a tick: {needed} bytes are needed and {found} are there")]
     Short {
         /// The required number of bytes.
         needed: usize,
@@ -196,31 +196,15 @@ pub enum Malformed {
         found: usize,
     },
     /// The kind is unknown to this version.
+    #[error("not a tick that this version knows: kind {0} at offset 58")]
     UnknownKind(u8),
     /// The state is unknown to this version.
+    #[error("not a tick that this version knows: state {0} at offset 62")]
     UnknownState(u8),
     /// The name is not UTF-8.
+    #[error("not a tick: its name at offset 64 is not UTF-8")]
     Name,
 }
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Short { needed, found } => {
-                write!(f, "not a tick: {needed} bytes are needed and {found} are there")
-            }
-            Self::UnknownKind(kind) => {
-                write!(f, "not a tick that this version knows: kind {kind} at offset 58")
-            }
-            Self::UnknownState(state) => {
-                write!(f, "not a tick that this version knows: state {state} at offset 62")
-            }
-            Self::Name => f.write_str("not a tick: its name at offset 64 is not UTF-8"),
-        }
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// A tick in place, in the frame that a subscriber borrows from the ring.
 #[derive(Clone, Copy, Debug)]

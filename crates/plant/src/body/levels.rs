@@ -1,7 +1,7 @@
 //! Market by price messages: maps of price levels.
 
 use tapeline_feed::levels::{self, LevelChange};
-use tapeline_omm::rwf::{self, DataType, Domain, MapEncoder, MapHead, RefreshHeader, UpdateType, flags};
+use tapeline_omm::rwf::{self, DataType, Domain, MapEncoder, MapHead, UpdateType};
 
 /// Maximum size of a message in bytes: 20 deleted levels and 20 new ones.
 pub(crate) const MAX_BYTES: usize = 4_096;
@@ -22,9 +22,7 @@ pub(crate) fn refresh(
     mut levels: impl ExactSizeIterator<Item = LevelChange>,
 ) -> Option<usize> {
     let state = super::image_state(suspect);
-    let mut header = RefreshHeader::new(Domain::MARKET_BY_PRICE, 0, state, DataType::MAP);
-    header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
-    let header = header.encode(out).ok()?;
+    let header = super::image(out, (Domain::MARKET_BY_PRICE, DataType::MAP), state, true)?;
     let head = MapHead { count_hint: u32::try_from(levels.len()).ok(), ..levels::head() };
     let mut map = MapEncoder::new(&mut out[header..], &head).ok()?;
     levels.try_for_each(|level| level.encode(&mut map)).ok()?;

@@ -45,14 +45,8 @@ pub(crate) fn refresh(
     // Part numbers end at 32,767; later parts keep the last number.
     header.part = Some(number.min(0x7FFF));
     let header_len = header.encode(out).ok()?;
-    let head = MapHead {
-        count_hint: if is_first {
-            u32::try_from(orders.len() + usize::from(next.is_some())).ok()
-        } else {
-            None
-        },
-        ..depth::head()
-    };
+    let count = u32::try_from(orders.len() + usize::from(next.is_some())).ok();
+    let head = MapHead { count_hint: count.filter(|_| is_first), ..depth::head() };
     let mut map = begin(&mut out[header_len..], &head, Some(summary)).ok()?;
     while let Some(order) = next {
         if order.encode(&mut map).is_err() {
@@ -75,9 +69,7 @@ pub(crate) fn refresh(
 
 /// Writes an image without orders, which clears caches.
 pub(crate) fn blank(out: &mut [u8]) -> Option<usize> {
-    let mut header = RefreshHeader::new(Domain::MARKET_BY_ORDER, 0, State::OPEN_OK, DataType::MAP);
-    header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
-    let header = header.encode(out).ok()?;
+    let header = super::image(out, (Domain::MARKET_BY_ORDER, DataType::MAP), State::OPEN_OK, true)?;
     Some(header + begin(&mut out[header..], &depth::head(), None).ok()?.finish())
 }
 

@@ -1,7 +1,7 @@
 //! Field lists, merged by field: the entries of a list in wire form, each field once, in their shortest form.
 
-use tapeline_omm::rwf::{DataType, Rmtes, RmtesCache, Value, Writer};
-use tapeline_omm::{Dictionary, Fid, FieldList, Malformed};
+use tapeline_omm::rwf::{DataType, Info, Rmtes, RmtesCache, Value, Writer};
+use tapeline_omm::{Dictionary, Fid, FieldList, FieldListEncoder, Malformed, Refused};
 
 use super::limits::NotApplied;
 
@@ -85,6 +85,14 @@ pub(super) fn push(out: &mut Vec<u8>, fid: Fid, data: &[u8]) {
     out.extend_from_slice(&fid.0.to_be_bytes());
     out.extend_from_slice(head.get(..head_len).unwrap_or_default());
     out.extend_from_slice(data);
+}
+
+/// Begins a list with an info, if it has one.
+pub(super) fn begin(info: Option<Info>, room: &mut [u8]) -> Result<FieldListEncoder<'_>, Refused> {
+    match info {
+        Some(info) => FieldListEncoder::with_info(room, info),
+        None => Ok(FieldListEncoder::new(room)?),
+    }
 }
 
 /// Converts a set value with a type of fixed size to its standard form, of at most twelve bytes.
@@ -218,14 +226,8 @@ impl Merging {
     fn add(&mut self, fid: Fid, is_own: bool, at: usize, len: usize) {
         let previous = self.change_of(fid).unwrap_or(NONE);
         self.see(fid, self.changes.len() as u32);
-        self.changes.push(Change {
-            fid,
-            is_own,
-            at: at as u32,
-            len: len as u32,
-            previous,
-            is_new: previous == NONE,
-        });
+        let (at, len, is_new) = (at as u32, len as u32, previous == NONE);
+        self.changes.push(Change { fid, is_own, at, len, previous, is_new });
     }
 
     fn add_own(&mut self, fid: Fid, data: &[u8]) {

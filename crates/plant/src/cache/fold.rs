@@ -9,7 +9,7 @@ use tapeline_omm::rwf::{
     DEPTH_LIMIT, DataType, Element, ElementList, ElementListEncoder, FilterAction, FilterEntry, FilterList,
     FilterListEncoder, FilterListHead, Map, MessageView, Rmtes, Series, SetDefinitions, Vector,
 };
-use tapeline_omm::{Dictionary, FieldList, FieldListEncoder, Malformed};
+use tapeline_omm::{Dictionary, FieldList, FieldListEncoder, Full, Malformed, Refused};
 
 use super::fields::{self, MOST_BYTES, Merging};
 use super::limits::{Limits, NotApplied};
@@ -187,10 +187,7 @@ impl Folding<'_> {
         let old_list = FieldList::parse(old)?;
         let mut head = [0; 16];
         // The buffer is large enough, and a dictionary number from the wire can be encoded.
-        let written = match list.info().or(old_list.info()) {
-            Some(info) => FieldListEncoder::with_info(&mut head, info).map(FieldListEncoder::finish),
-            None => FieldListEncoder::new(&mut head).map(FieldListEncoder::finish).map_err(Into::into),
-        };
+        let written = fields::begin(list.info().or(old_list.info()), &mut head).map(FieldListEncoder::finish);
         out.extend_from_slice(head.get(..written.unwrap_or(0)).unwrap_or_default());
         let start = out.len();
         let old_entries = fields::entries_of(old);
@@ -211,56 +208,33 @@ impl Folding<'_> {
         out: &mut Vec<u8>,
     ) -> Result<(), NotApplied> {
         let list = FilterList::parse(new)?;
-        let mut filters: Vec<Filter<'_>> = Vec::new();
         let old = if old.is_empty() { None } else { Some(FilterList::parse(old)?) };
         let head_container = old.map_or(list.head().container, |old| old.head().container);
+        let mut filters: Vec<Filter<'_>> = Vec::new();
         for entry in old.iter().flat_map(FilterList::iter) {
-            let entry = entry?;
-            filters.push(Filter {
-                id: entry.id,
-                container: entry.container.unwrap_or(head_container),
-                permission: entry.permission_data,
-                data: (entry.action != FilterAction::CLEAR).then(|| entry.data.to_vec()),
-            });
+            let FilterEntry { action, id, container, permission_data: permission, data } = entry?;
+            let container = container.unwrap_or(head_container);
+            let data = (action != FilterAction::CLEAR).then(|| data.to_vec());
+            filters.push(Filter { id, container, permission, data });
         }
         for entry in list {
-            let entry = entry?;
-            let container = entry.container.unwrap_or(list.head().container);
-            let place = filters.iter().position(|filter| filter.id == entry.id);
+            let FilterEntry { action, id, container, permission_data: permission, data } = entry?;
+            let container = container.unwrap_or(list.head().container);
+            let new = (data, &SetDefinitions::NONE);
             let mut folded = Vec::new();
-            match (entry.action, place.and_then(|place| filters.get_mut(place))) {
+            match (action, filters.iter_mut().find(|filter| filter.id == id)) {
                 (FilterAction::CLEAR, Some(filter)) => {
-                    filter.data = None;
-                    filter.permission = entry.permission_data.or(filter.permission);
+                    (filter.data, filter.permission) = (None, permission.or(filter.permission));
                 }
-                (FilterAction::CLEAR, None) => {
-                    filters.push(Filter {
-                        id: entry.id,
-                        container,
-                        permission: entry.permission_data,
-                        data: None,
-                    });
-                }
+                (FilterAction::CLEAR, None) => filters.push(Filter { id, container, permission, data: None }),
                 (FilterAction::UPDATE, Some(filter)) if filter.container == container => {
                     let before = filter.data.as_deref().unwrap_or_default();
-                    self.fold(
-                        container,
-                        before,
-                        (entry.data, &SetDefinitions::NONE),
-                        MOST_BYTES,
-                        &mut folded,
-                    )?;
-                    filter.data = Some(folded);
-                    filter.permission = entry.permission_data.or(filter.permission);
+                    self.fold(container, before, new, MOST_BYTES, &mut folded)?;
+                    (filter.data, filter.permission) = (Some(folded), permission.or(filter.permission));
                 }
                 (FilterAction::SET, filter) => {
-                    self.fold(container, &[], (entry.data, &SetDefinitions::NONE), MOST_BYTES, &mut folded)?;
-                    let set = Filter {
-                        id: entry.id,
-                        container,
-                        permission: entry.permission_data,
-                        data: Some(folded),
-                    };
+                    self.fold(container, &[], new, MOST_BYTES, &mut folded)?;
+                    let set = Filter { id, container, permission, data: Some(folded) };
                     match filter {
                         Some(filter) => *filter = set,
                         None => filters.push(set),
@@ -344,10 +318,7 @@ fn fold_elements<'a>(
         }
     }
     write(room, most, out, |room| {
-        let mut encoder = match list.number().or(old_list.number()) {
-            Some(number) => ElementListEncoder::with_number(room, number)?,
-            None => ElementListEncoder::new(room)?,
-        };
+        let mut encoder = begin_elements(list.number().or(old_list.number()), room)?;
         for Named { name, data_type, data } in &elements {
             encoder.raw(name, *data_type, data)?;
         }
@@ -355,12 +326,20 @@ fn fold_elements<'a>(
     })
 }
 
+/// Begins an element list with a number, if it has one.
+pub(super) fn begin_elements(number: Option<u16>, room: &mut [u8]) -> Result<ElementListEncoder<'_>, Full> {
+    match number {
+        Some(number) => ElementListEncoder::with_number(room, number),
+        None => ElementListEncoder::new(room),
+    }
+}
+
 /// Appends the output of an encoder with a buffer of this size.
 pub(super) fn write(
     room: usize,
     most: usize,
     out: &mut Vec<u8>,
-    encode: impl FnOnce(&mut [u8]) -> Result<usize, tapeline_omm::Refused>,
+    encode: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
 ) -> Result<(), NotApplied> {
     let start = out.len();
     out.resize(start + room, 0);

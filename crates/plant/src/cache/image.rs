@@ -1,12 +1,13 @@
 //! Reading and encoding of an image.
 
 use tapeline_omm::rwf::{
-    DataState, DataType, ElementList, ElementListEncoder, Flags, Info, Key, Qos, RefreshHeader, State, flags,
+    DataState, DataType, ElementList, Flags, Info, Key, Qos, RefreshHeader, State, flags,
 };
-use tapeline_omm::{Fid, FieldList, FieldListEncoder, Refused};
+use tapeline_omm::{Fid, FieldList, Refused};
 
 use super::body::Body;
-use super::fields::{Stored, entries_of, walk};
+use super::fields::{Stored, begin, entries_of, walk};
+use super::fold::begin_elements;
 use super::item::{Item, ItemKey, Progress};
 use super::record::Record;
 use super::rows::Entries;
@@ -43,10 +44,7 @@ impl View<'_> {
             (Self::Elements(names), DataType::ELEMENT_LIST) => {
                 // Containers folded here are well-formed.
                 let Ok(list) = ElementList::parse(bytes) else { return Ok(0) };
-                let mut out = match list.number() {
-                    Some(number) => ElementListEncoder::with_number(room, number)?,
-                    None => ElementListEncoder::new(room)?,
-                };
+                let mut out = begin_elements(list.number(), room)?;
                 for element in list.iter().flatten().filter(|element| names.contains(&element.name)) {
                     out.raw(element.name, element.data_type, element.data)?;
                 }
@@ -63,10 +61,7 @@ impl View<'_> {
         room: &mut [u8],
     ) -> Result<usize, Refused> {
         let Self::Fields(fids) = self else { return Ok(0) };
-        let mut list = match info {
-            Some(info) => FieldListEncoder::with_info(room, info)?,
-            None => FieldListEncoder::new(room)?,
-        };
+        let mut list = begin(info, room)?;
         for entry in entries.filter(|entry| fids.contains(&entry.fid)) {
             list.raw(entry.fid, entry.data)?;
         }
@@ -261,16 +256,10 @@ impl Parts<'_, '_> {
     fn header(&self, part: Option<u16>, is_last: bool) -> RefreshHeader<'_> {
         use flags::refresh as flag;
         let whole = Image::new(self.item).whole();
-        let mut flags = Flags::NONE;
-        for (flag, is_set) in [
-            (flag::REFRESH_COMPLETE, is_last),
-            (flag::CLEAR_CACHE, self.next == 0),
-            (flag::SOLICITED, self.answer.is_solicited),
-        ] {
-            if is_set {
-                flags |= flag;
-            }
-        }
+        let when = |flag, is_set| if is_set { flag } else { Flags::NONE };
+        let flags = when(flag::REFRESH_COMPLETE, is_last)
+            | when(flag::CLEAR_CACHE, self.next == 0)
+            | when(flag::SOLICITED, self.answer.is_solicited);
         RefreshHeader {
             stream_id: self.answer.stream_id,
             state: self.answer.state.unwrap_or(whole.state),
@@ -291,19 +280,10 @@ fn write_record(record: &Record, view: &View<'_>, room: &mut [u8]) -> Result<usi
     if let View::Fields(_) = view {
         return view.write_fields(record.info(), record.entries(), room);
     }
-    let head = list_head(record.info(), room)?;
-    let entries = head + 2;
+    // The head of a list ends with the two bytes of the count.
+    let entries = begin(record.info(), room)?.finish();
     // At most 21,845.
     let count = (record.len() as u16).to_be_bytes();
-    room.get_mut(head..entries).ok_or(Refused::Full)?.copy_from_slice(&count);
+    room.get_mut(entries - 2..entries).ok_or(Refused::Full)?.copy_from_slice(&count);
     Ok(entries + record.write(room.get_mut(entries..).unwrap_or_default())?)
-}
-
-/// Returns the length of a field list's head without the two bytes of the count.
-fn list_head(info: Option<Info>, room: &mut [u8]) -> Result<usize, Refused> {
-    let list = match info {
-        Some(info) => FieldListEncoder::with_info(room, info)?,
-        None => FieldListEncoder::new(room)?,
-    };
-    Ok(list.finish() - 2)
 }

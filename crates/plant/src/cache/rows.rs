@@ -262,13 +262,8 @@ impl Entries {
                 self.fold_summary(said.summary, &sets, folding)?;
                 for entry in vector {
                     let entry = entry?;
-                    self.apply_at(
-                        entry.index,
-                        entry.action,
-                        entry.permission_data,
-                        (entry.data, &sets),
-                        folding,
-                    )?;
+                    let at = (entry.index, entry.action);
+                    self.apply_at(at, entry.permission_data, (entry.data, &sets), folding)?;
                 }
             }
             _ => {
@@ -344,11 +339,8 @@ impl Entries {
 
     fn check_bytes(&self, folding: &Folding<'_>) -> Result<(), NotApplied> {
         let limit = folding.limits.image_bytes;
-        if self.bytes() <= limit {
-            Ok(())
-        } else {
-            Err(NotApplied::Limit { what: "bytes of an image", limit })
-        }
+        let too_many = NotApplied::Limit { what: "bytes of an image", limit };
+        if self.bytes() <= limit { Ok(()) } else { Err(too_many) }
     }
 
     fn push(&mut self, row: Row, folding: &Folding<'_>) -> Result<usize, NotApplied> {
@@ -419,8 +411,7 @@ impl Entries {
     /// SET and as removal.
     fn apply_at<'a>(
         &mut self,
-        index: u32,
-        action: VectorAction,
+        (index, action): (u32, VectorAction),
         permission: Option<&[u8]>,
         new: (&'a [u8], &SetDefinitions<'a>),
         folding: &mut Folding<'_>,
@@ -430,9 +421,7 @@ impl Entries {
         let place = found.ok().and_then(|position| self.order.place(position));
         match (action, found) {
             (VectorAction::UPDATE, Ok(_)) => {
-                if let Some(place) = place {
-                    self.fold_row(place, permission, new, folding)?;
-                }
+                place.map_or(Ok(()), |place| self.fold_row(place, permission, new, folding))?;
             }
             (VectorAction::INSERT, Ok(position) | Err(position)) if sorting => {
                 self.shift_up(position)?;

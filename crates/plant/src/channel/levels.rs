@@ -6,7 +6,7 @@ use super::stage::{Room, Stage};
 use crate::ItemId;
 use crate::body::levels as body;
 use crate::publish::{Publish, Refused};
-use crate::sequencer::{Origin, Sequencer, Stamps, Time};
+use crate::sequencer::{Sequencer, Stamps, Time};
 use crate::tick::Kind;
 
 impl Stage {
@@ -31,24 +31,10 @@ impl Stage {
             return Ok(());
         }
         let item = self.item(instrument, to);
-        let (Some(levels), Some(symbol)) = (self.normaliser.levels(), self.normaliser.name(instrument))
-        else {
-            return Ok(());
-        };
-        if item == ItemId(0) {
-            return Ok(());
-        }
+        let named = self.normaliser.levels().zip(self.normaliser.name(instrument));
+        let Some((levels, symbol)) = named.filter(|_| item != ItemId(0)) else { return Ok(()) };
         let mut room = Room::default();
-        let origin = Origin {
-            service: None,
-            channel: self.number,
-            state: self.state,
-            item,
-            name: room.join(symbol, &self.suffix),
-            feed_seq: sequence,
-            source_type: applied.letter,
-            source: &[],
-        };
+        let origin = self.origin((item, room.join(symbol, &self.suffix)), sequence, applied.letter);
         let (kind, suspect) = (if is_image { Kind::Refresh } else { Kind::Update }, self.is_suspect());
         let mut cut = false;
         to.tick_up_to(body::MAX_BYTES, (kind, self.doubt(None)), &origin, stamps, time, |out| {

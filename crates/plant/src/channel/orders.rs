@@ -6,7 +6,7 @@ use super::stage::{Room, Stage};
 use crate::ItemId;
 use crate::body::orders as body;
 use crate::publish::{Publish, Refused};
-use crate::sequencer::{Origin, Sequencer, Stamps, Time};
+use crate::sequencer::{Sequencer, Stamps, Time};
 use crate::tick::Kind;
 
 /// The published images.
@@ -65,17 +65,7 @@ impl Stage {
             return Ok(());
         };
         let mut room = Room::default();
-        let name = room.join(symbol, &self.suffix);
-        let origin = Origin {
-            service: None,
-            channel: self.number,
-            state: self.state,
-            item,
-            name,
-            feed_seq: sequence,
-            source_type: applied.letter,
-            source: &[],
-        };
+        let origin = self.origin((item, room.join(symbol, &self.suffix)), sequence, applied.letter);
         let mut cut = false;
         let summary = if is_status { self.normaliser.order_summary(instrument) } else { None };
         to.tick(Kind::Update, self.doubt(None), &origin, stamps, time, |out| {
@@ -102,19 +92,9 @@ impl Stage {
         let (Some(depth), Some(symbol)) = (self.normaliser.depth(), self.normaliser.name(instrument)) else {
             return Ok(());
         };
-        let mut room = Room::default();
-        let name = room.join(symbol, &self.suffix);
         let Some(summary) = self.normaliser.order_summary(instrument) else { return Ok(()) };
-        let origin = Origin {
-            service: None,
-            channel: self.number,
-            state: self.state,
-            item,
-            name,
-            feed_seq: sequence,
-            source_type: letter,
-            source: &[],
-        };
+        let mut room = Room::default();
+        let origin = self.origin((item, room.join(symbol, &self.suffix)), sequence, letter);
         let (flags, suspect) = (self.doubt(None), self.is_suspect());
         let mut orders = depth.orders(instrument);
         let mut next = orders.next();

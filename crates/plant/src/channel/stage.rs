@@ -162,11 +162,8 @@ impl Stage {
         let stamps = Stamps { event: applied.event, wire, decoded: time.now() };
         // A reader of an item's ticks begins with an image, even if its listing never arrived.
         let is_told = every || applied.change.is_some();
-        let image = if applied.image || is_told && self.is_unheard_of(applied.instrument) {
-            self.normaliser.image(applied.instrument)
-        } else {
-            None
-        };
+        let needs_image = applied.image || is_told && self.is_unheard_of(applied.instrument);
+        let image = if needs_image { self.normaliser.image(applied.instrument) } else { None };
         if applied.image {
             // The number may stand for another instrument now.
             self.forget_item(applied.instrument);
@@ -199,16 +196,8 @@ impl Stage {
                 self.normaliser.name(applied.instrument).map_or("", |symbol| room.join(symbol, &self.suffix))
             }
         };
-        let origin = Origin {
-            service: None,
-            channel: self.number,
-            state: self.state,
-            item,
-            name,
-            feed_seq: sequence,
-            source_type: applied.letter,
-            source: if every { bytes } else { &[] },
-        };
+        let source = if every { bytes } else { &[] };
+        let origin = Origin { source, ..self.origin((item, name), sequence, applied.letter) };
         let mut cut = false;
         let kind = if image.is_some() { Kind::Refresh } else { Kind::Update };
         let flags = self.doubt(draft) | if every { Flags::SOURCE } else { Flags::default() };
@@ -277,21 +266,26 @@ impl Stage {
         time: &impl Time,
         to: &mut Sequencer<P>,
     ) -> Result<(), Refused> {
-        let origin = Origin {
-            channel: self.number,
-            state: self.state,
-            feed_seq: sequence,
-            source_type: bytes.first().copied().unwrap_or(0),
-            source: bytes,
-            ..Origin::default()
-        };
-        let now = time.now();
-        let stamps = Stamps { event: now, wire, decoded: now };
+        let letter = bytes.first().copied().unwrap_or(0);
+        let origin = Origin { source: bytes, ..self.origin((ItemId(0), ""), sequence, letter) };
+        let stamps = Stamps { wire, ..Stamps::at(time.now()) };
         to.tick(Kind::Update, self.doubt(None) | Flags::SOURCE, &origin, stamps, time, |out| {
             body::empty_update(out).unwrap_or(0)
         })?;
         self.counters.ticks += 1;
         Ok(())
+    }
+
+    /// Returns the origin of a tick of an item, without a source.
+    #[inline]
+    pub(super) fn origin<'n>(
+        &self,
+        (item, name): (ItemId, &'n str),
+        feed_seq: u64,
+        letter: u8,
+    ) -> Origin<'n> {
+        let (channel, state) = (self.number, self.state);
+        Origin { channel, state, item, name, feed_seq, source_type: letter, ..Origin::default() }
     }
 
     /// Returns the item of an instrument, numbered when its name is first known. Item 0 stands for messages without an instrument, for instruments
@@ -395,9 +389,8 @@ impl Stage {
     ) -> Result<(), Refused> {
         self.wake(time, to)?;
         (self.counters.ended, self.ended_at) = (true, time.now());
-        self.status(Flags::END_OF_SESSION, next.saturating_sub(1), time, to, |out| {
-            body::end_of_session(out, next.saturating_sub(1))
-        })
+        let last = next.saturating_sub(1);
+        self.status(Flags::END_OF_SESSION, last, time, to, |out| body::end_of_session(out, last))
     }
 
     /// Handles the revocation of the announced end.
@@ -459,14 +452,12 @@ impl Stage {
 
     /// Publishes an image without values for each item that has one.
     fn blank_all<P: Publish>(&mut self, time: &impl Time, to: &mut Sequencer<P>) -> Result<(), Refused> {
-        let now = time.now();
-        let stamps = Stamps { event: now, wire: now, decoded: now };
+        let stamps = Stamps::at(time.now());
         for (at, KnownItem { id: item, name, .. }) in (0..).zip(&self.items) {
             if *item == ItemId(0) || self.normaliser.name(Instrument(at)).is_none() {
                 continue;
             }
-            let origin =
-                Origin { channel: self.number, state: self.state, item: *item, name, ..Origin::default() };
+            let origin = self.origin((*item, name), 0, 0);
             to.tick(Kind::Refresh, Flags::RESET, &origin, stamps, time, |out| body::blank(out).unwrap_or(0))?;
             self.counters.ticks += 1;
             if self.images.is_published(Instrument(at)) {
@@ -532,9 +523,8 @@ impl Stage {
         to: &mut Sequencer<P>,
         write_body: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> Result<(), Refused> {
-        let now = time.now();
-        let stamps = Stamps { event: now, wire: now, decoded: now };
-        let origin = Origin { channel: self.number, state: self.state, feed_seq, ..Origin::default() };
+        let stamps = Stamps::at(time.now());
+        let origin = self.origin((ItemId(0), ""), feed_seq, 0);
         let flags = flags | if self.is_suspect() { Flags::SUSPECT } else { Flags(0) };
         to.tick(Kind::Status, flags, &origin, stamps, time, |out| write_body(out).unwrap_or(0))?;
         self.counters.ticks += 1;
