@@ -507,9 +507,9 @@ fn main() {
             let mut state = IexBooks::new(IexSettings::default());
             bench.time(what, || way(file, &mut state));
             let top = |quote: IexQuote| (quote.price.0, quote.size);
-            let tops = state.iter().fold(0, |sum, (_, book, _)| {
-                fold(sum, book.symbol().0, top(book.top().bid), top(book.top().ask))
-            });
+            let tops = state
+                .iter()
+                .fold(0, |sum, (_, book, _)| fold(sum, book.symbol.0, top(book.top.bid), top(book.top.ask)));
             assert_eq!(tops, flow.tops, "the generator's books");
             assert_eq!((state.counters().no_level, state.counters().full_side), (0, 0));
         }

@@ -1,13 +1,6 @@
 //! Messages with a length before each, as in one datagram of MoldUDP64 or IEX-TP.
 
-/// The reason why a run of blocks is incomplete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
-    /// The bytes end before or within a block's length.
-    MissingLength,
-    /// A block announces more bytes than the datagram contains.
-    PastEnd,
-}
+use crate::framing::MalformedDatagram;
 
 /// The messages of a packet, in order, each with its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +16,14 @@ impl<'a> Messages<'a> {
     /// sequence `first`; the caller ensures that the sequence after the last fits in 64 bits.
     ///
     /// # Errors
-    /// [`Cut`]: there are fewer blocks.
+    /// [`MalformedDatagram`]: there are fewer blocks.
     #[inline]
     pub(crate) fn split(
         bytes: &'a [u8],
         first: u64,
         count: u16,
         little_endian: bool,
-    ) -> Result<(Self, &'a [u8]), Cut> {
+    ) -> Result<(Self, &'a [u8]), MalformedDatagram> {
         let mut after = bytes;
         for _ in 0..count {
             (_, after) = block(after, little_endian)?;
@@ -104,12 +97,12 @@ impl ExactSizeIterator for Messages<'_> {}
 
 /// Takes one block from the front: returns its data and the bytes after it.
 #[inline]
-fn block(bytes: &[u8], little_endian: bool) -> Result<(&[u8], &[u8]), Cut> {
-    let (length, rest) = bytes.split_first_chunk().ok_or(Cut::MissingLength)?;
+fn block(bytes: &[u8], little_endian: bool) -> Result<(&[u8], &[u8]), MalformedDatagram> {
+    let (length, rest) = bytes.split_first_chunk().ok_or(MalformedDatagram::MissingLength)?;
     let length = u16::from_be_bytes(*length);
     // Not a branch: the byte swap is one instruction, selected by a conditional move.
     let length = if little_endian { length.swap_bytes() } else { length };
-    rest.split_at_checked(usize::from(length)).ok_or(Cut::PastEnd)
+    rest.split_at_checked(usize::from(length)).ok_or(MalformedDatagram::BlockPastEnd)
 }
 
 #[cfg(test)]
@@ -130,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_is_refused() {
-        assert_eq!(Messages::split(b"\0\x03ab", 1, 1, false).unwrap_err(), Cut::PastEnd);
-        assert_eq!(Messages::split(b"\0\x01a\0", 1, 2, false).unwrap_err(), Cut::MissingLength);
+        assert_eq!(Messages::split(b"\0\x03ab", 1, 1, false).unwrap_err(), MalformedDatagram::BlockPastEnd);
+        assert_eq!(Messages::split(b"\0\x01a\0", 1, 2, false).unwrap_err(), MalformedDatagram::MissingLength);
     }
 }

@@ -250,25 +250,16 @@ impl Draft {
         }
         if changed.trade {
             size(fields, fid::TRDVOL_1, self.trade.map(|trade| trade.size))?;
-            match self.trade {
-                Some(Trade { id: id @ 1.., .. }) => fields.rmtes(fid::TRADE_ID, Digits::of(id).as_bytes())?,
-                _ => fields.blank(fid::TRADE_ID)?,
-            }
+            let id = self.trade.filter(|trade| trade.id > 0).map(|trade| Digits::of(trade.id));
+            text(fields, fid::TRADE_ID, id.as_ref().map_or(&[], Digits::as_bytes))?;
         }
         part(Part::Indication, fields)?;
         if changed.trade {
-            match self.trade.as_ref().map_or("", |trade| trade.conditions.as_str()) {
-                "" => fields.blank(fid::COND_N)?,
-                letters => fields.rmtes(fid::COND_N, letters.as_bytes())?,
-            }
+            let conditions = self.trade.as_ref().map_or("", |trade| trade.conditions.as_str());
+            text(fields, fid::COND_N, conditions.as_bytes())?;
         }
         if changed.status {
-            let reason = self.reason.as_str();
-            if reason.is_empty() {
-                fields.blank(fid::HALT_REASN)?;
-            } else {
-                fields.rmtes(fid::HALT_REASN, reason.as_bytes())?;
-            }
+            text(fields, fid::HALT_REASN, self.reason.as_str().as_bytes())?;
         }
         part(Part::Broken, fields)?;
         if changed.status {
@@ -277,8 +268,7 @@ impl Draft {
         part(Part::Extensions, fields)?;
         if changed.trade {
             match self.trade.and_then(|trade| trade.aggressor) {
-                Some(Side::Bid) => fields.enumeration(fid::AGGRS_SID1, 1)?,
-                Some(Side::Ask) => fields.enumeration(fid::AGGRS_SID1, 2)?,
+                Some(aggressor) => fields.enumeration(fid::AGGRS_SID1, side(aggressor))?,
                 None => fields.blank(fid::AGGRS_SID1)?,
             }
         }
@@ -292,8 +282,28 @@ impl Draft {
     }
 }
 
+/// Returns the number of a side in AGGRS_SID1 and ORDER_SIDE.
+pub(crate) const fn side(side: Side) -> u16 {
+    match side {
+        Side::Bid => 1,
+        Side::Ask => 2,
+    }
+}
+
+/// Returns a size or a volume; the largest REAL stands for any that is larger.
 #[inline]
-fn price(fields: &mut FieldListEncoder<'_>, fid: Fid, value: Option<Price>) -> Result<(), Full> {
+pub(crate) fn whole(size: u64) -> Real {
+    Real::integer(i64::try_from(size).unwrap_or(i64::MAX))
+}
+
+/// Writes a text; blank if it is empty.
+#[inline]
+pub(crate) fn text(fields: &mut FieldListEncoder<'_>, fid: Fid, text: &[u8]) -> Result<(), Full> {
+    if text.is_empty() { fields.blank(fid) } else { fields.rmtes(fid, text) }
+}
+
+#[inline]
+pub(crate) fn price(fields: &mut FieldListEncoder<'_>, fid: Fid, value: Option<Price>) -> Result<(), Full> {
     match value {
         Some(Price { mantissa, decimals }) => fields.real(fid, Real::decimal(mantissa, decimals)),
         None => fields.blank(fid),
@@ -301,9 +311,9 @@ fn price(fields: &mut FieldListEncoder<'_>, fid: Fid, value: Option<Price>) -> R
 }
 
 #[inline]
-fn size(fields: &mut FieldListEncoder<'_>, fid: Fid, value: Option<u64>) -> Result<(), Full> {
+pub(crate) fn size(fields: &mut FieldListEncoder<'_>, fid: Fid, value: Option<u64>) -> Result<(), Full> {
     match value {
-        Some(value) => fields.real(fid, Real::integer(i64::try_from(value).unwrap_or(i64::MAX))),
+        Some(value) => fields.real(fid, whole(value)),
         None => fields.blank(fid),
     }
 }

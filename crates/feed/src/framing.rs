@@ -4,7 +4,7 @@
 //! messages. [`Framing`] names the transport and reads a datagram as a [`Packet`].
 //!
 //! To add a transport, write a module like [`moldudp64`], and add a variant of [`Framing`] and of [`Session`], and its
-//! reasons in [`MalformedDatagram`].
+//! reasons to [`MalformedDatagram`].
 
 use std::fmt;
 
@@ -32,8 +32,8 @@ impl Framing {
     #[inline]
     pub fn parse(self, datagram: &[u8]) -> Result<Packet<'_>, MalformedDatagram> {
         match self {
-            Self::MoldUdp64 => Ok(moldudp64::parse(datagram)?.into()),
-            Self::IexTp => Ok(tp::parse(datagram)?.into()),
+            Self::MoldUdp64 => moldudp64::parse(datagram).map(Packet::from),
+            Self::IexTp => tp::parse(datagram).map(Packet::from),
         }
     }
 }
@@ -154,20 +154,20 @@ impl<'a> From<tp::Segment<'a>> for Packet<'a> {
     #[inline]
     fn from(segment: tp::Segment<'a>) -> Self {
         let kind = if segment.is_heartbeat() {
-            DatagramKind::Heartbeat { next: segment.first() }
+            DatagramKind::Heartbeat { next: segment.first }
         } else {
-            DatagramKind::Data { first: segment.first(), messages: segment.messages() }
+            DatagramKind::Data { first: segment.first, messages: segment.messages }
         };
-        Self { session: segment.session().into(), kind, trailing: segment.trailing() }
+        Self { session: segment.session.into(), kind, trailing: segment.trailing }
     }
 }
 
-/// The reason why a datagram is not a packet of its transport. The fault is at the sender or on the way.
+/// The reason why a datagram is not a packet of its transport (each has some of them). The fault is at the sender or on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum MalformedDatagram {
     /// The datagram is shorter than a header.
-    #[error("shorter than the header")]
+    #[error("shorter than the header (20 bytes in MoldUDP64, 40 in IEX-TP)")]
     ShortHeader,
     /// The datagram ends before or within a message's length.
     #[error("the length of an announced message is missing")]
@@ -175,8 +175,8 @@ pub enum MalformedDatagram {
     /// A message announces more bytes than the datagram contains.
     #[error("a message runs past the end of the datagram")]
     BlockPastEnd,
-    /// The sequences of the messages do not fit in 64 bits.
-    #[error("sequence and count exceed 64 bits")]
+    /// The sequences of the messages do not fit in 64 bits; in IEX-TP in 63 bits, nor may the stream offset exceed those.
+    #[error("sequence and count, or the stream offset, exceed 64 bits (63 in IEX-TP)")]
     SequenceOverflow,
     /// The version of the transport is not supported.
     #[error("another version of the transport")]
@@ -218,31 +218,6 @@ impl MalformedDatagram {
             Self::Version => "wrong-version",
             Self::ShortPayload => "short-payload",
             Self::Uncounted => "uncounted-bytes",
-        }
-    }
-}
-
-impl From<tp::MalformedSegment> for MalformedDatagram {
-    fn from(malformed: tp::MalformedSegment) -> Self {
-        match malformed {
-            tp::MalformedSegment::ShortHeader => Self::ShortHeader,
-            tp::MalformedSegment::Version => Self::Version,
-            tp::MalformedSegment::ShortPayload => Self::ShortPayload,
-            tp::MalformedSegment::MissingLength => Self::MissingLength,
-            tp::MalformedSegment::BlockPastEnd => Self::BlockPastEnd,
-            tp::MalformedSegment::Uncounted => Self::Uncounted,
-            tp::MalformedSegment::SequenceOverflow => Self::SequenceOverflow,
-        }
-    }
-}
-
-impl From<moldudp64::MalformedMoldPacket> for MalformedDatagram {
-    fn from(malformed: moldudp64::MalformedMoldPacket) -> Self {
-        match malformed {
-            moldudp64::MalformedMoldPacket::ShortHeader => Self::ShortHeader,
-            moldudp64::MalformedMoldPacket::MissingLength => Self::MissingLength,
-            moldudp64::MalformedMoldPacket::BlockPastEnd => Self::BlockPastEnd,
-            moldudp64::MalformedMoldPacket::SequenceOverflow => Self::SequenceOverflow,
         }
     }
 }

@@ -14,12 +14,14 @@ mod request;
 pub mod retransmit;
 
 pub use builder::{DEFAULT_PACKET_BYTES, PacketBuilder, PacketRefused, end_of_session, heartbeat};
-pub use packet::{Data, MalformedMoldPacket, MoldPacket, parse};
+pub use packet::{Data, MoldPacket, parse};
 
 pub use crate::blocks::Messages;
 pub use request::Request;
 
 use std::fmt;
+
+use crate::itch::encode::text;
 
 /// The size of the header of a packet, and of a whole request, in bytes.
 pub const HEADER_BYTES: usize = 20;
@@ -41,11 +43,7 @@ impl MoldSession {
     /// Creates the name of a session, left-justified and padded with spaces; a longer name is cut.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let mut bytes = [b' '; 10];
-        for (to, from) in bytes.iter_mut().zip(name.bytes()) {
-            *to = from;
-        }
-        Self(bytes)
+        Self(text(name))
     }
 }
 

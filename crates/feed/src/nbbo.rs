@@ -8,10 +8,11 @@
 //! Differences from the official best: the feeds are direct ones, so odd lots count (a tape counts round lots), and only
 //! the configured venues take part.
 
-use tapeline_omm::Real;
+use std::cmp::{Ordering, Reverse};
+
 use tapeline_omm::{FieldListEncoder, Full, fid, rwf::Time};
 
-use crate::draft::{DraftQuote, Price};
+use crate::draft::{self, DraftQuote, Price};
 
 /// The maximum number of venues.
 pub const MAX_VENUES: usize = 16;
@@ -65,9 +66,9 @@ impl Nbbo {
     pub fn market(&self) -> Market {
         match (self.bid, self.ask) {
             (Some(bid), Some(ask)) => match compare(bid.quote.price, ask.quote.price) {
-                std::cmp::Ordering::Less => Market::Normal,
-                std::cmp::Ordering::Equal => Market::Locked,
-                std::cmp::Ordering::Greater => Market::Crossed,
+                Ordering::Less => Market::Normal,
+                Ordering::Equal => Market::Locked,
+                Ordering::Greater => Market::Crossed,
             },
             (None, None) => Market::Empty,
             _ => Market::OneSided,
@@ -85,22 +86,10 @@ impl Nbbo {
         quote_ns: u64,
         name: impl Fn(Venue) -> &'n str,
     ) -> Result<(), Full> {
-        for (price, side) in [(fid::BID, self.bid), (fid::ASK, self.ask)] {
-            match side {
-                Some(BestQuote { quote: DraftQuote { price: Price { mantissa, decimals }, .. }, .. }) => {
-                    fields.real(price, Real::decimal(mantissa, decimals))?;
-                }
-                None => fields.blank(price)?,
-            }
-        }
-        for (size, side) in [(fid::BIDSIZE, self.bid), (fid::ASKSIZE, self.ask)] {
-            match side {
-                Some(best) => {
-                    fields.real(size, Real::integer(i64::try_from(best.quote.size).unwrap_or(i64::MAX)))?;
-                }
-                None => fields.blank(size)?,
-            }
-        }
+        draft::price(fields, fid::BID, self.bid.map(|best| best.quote.price))?;
+        draft::price(fields, fid::ASK, self.ask.map(|best| best.quote.price))?;
+        draft::size(fields, fid::BIDSIZE, self.bid.map(|best| best.quote.size))?;
+        draft::size(fields, fid::ASKSIZE, self.ask.map(|best| best.quote.size))?;
         for (source, side) in [(fid::BID_SRC, self.bid), (fid::ASK_SRC, self.ask)] {
             match side {
                 Some(best) => fields.rmtes(source, name(best.venue).as_bytes())?,
@@ -228,8 +217,8 @@ fn replace(before: &mut Nbbo, shown: &[Shown], current: &[bool]) -> Option<Nbbo>
     let (mut bid, mut ask) = (None, None);
     for ((shown, current), venue) in shown.iter().zip(current).zip(0..) {
         if shown.trades && *current {
-            better(&mut bid, &shown.bid, Venue(venue), std::cmp::Ordering::Greater);
-            better(&mut ask, &shown.ask, Venue(venue), std::cmp::Ordering::Less);
+            better(&mut bid, &shown.bid, Venue(venue), Ordering::Greater);
+            better(&mut ask, &shown.ask, Venue(venue), Ordering::Less);
         }
     }
     let best = Nbbo { bid: bid.map(|(best, _)| best), ask: ask.map(|(best, _)| best) };
@@ -238,19 +227,12 @@ fn replace(before: &mut Nbbo, shown: &[Shown], current: &[bool]) -> Option<Nbbo>
 
 /// Replaces the best so far by a venue's side if the rule prefers it. `wanted` is the ordering of a better price compared with a worse one.
 #[inline]
-fn better(
-    best: &mut Option<(BestQuote, u64)>,
-    standing: &Standing,
-    venue: Venue,
-    wanted: std::cmp::Ordering,
-) {
+fn better(best: &mut Option<(BestQuote, u64)>, standing: &Standing, venue: Venue, wanted: Ordering) {
     let Some(quote) = standing.quote else { return };
     let is_better = match best {
         None => true,
         Some((held, since)) => match compare(quote.price, held.quote.price) {
-            std::cmp::Ordering::Equal => {
-                (quote.size, std::cmp::Reverse(standing.since)) > (held.quote.size, std::cmp::Reverse(*since))
-            }
+            Ordering::Equal => (quote.size, Reverse(standing.since)) > (held.quote.size, Reverse(*since)),
             other => other == wanted,
         },
     };
@@ -261,7 +243,7 @@ fn better(
 
 /// Compares prices that may have different decimals.
 #[inline]
-fn compare(left: Price, right: Price) -> std::cmp::Ordering {
+fn compare(left: Price, right: Price) -> Ordering {
     if left.decimals == right.decimals {
         return left.mantissa.cmp(&right.mantissa);
     }
@@ -310,8 +292,8 @@ mod tests {
         let best = all.show(Venue(1), 0, fine(100_001), quote(1001, 1), true).unwrap();
         assert_eq!((best.bid.unwrap().venue, best.market()), (Venue(1), Market::Normal));
         let far = |mantissa, decimals| Price { mantissa, decimals };
-        assert_eq!(compare(far(i64::MAX, 0), far(i64::MAX, 255)), std::cmp::Ordering::Greater);
-        assert_eq!(compare(far(10, 1), far(1, 0)), std::cmp::Ordering::Equal);
+        assert_eq!(compare(far(i64::MAX, 0), far(i64::MAX, 255)), Ordering::Greater);
+        assert_eq!(compare(far(10, 1), far(1, 0)), Ordering::Equal);
     }
 
     #[test]

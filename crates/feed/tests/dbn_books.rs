@@ -76,20 +76,20 @@ fn order_books_of_real_files_are_those_of_a_plain_replay() {
             let book = books.book(place.unwrap()).unwrap();
             if !mbo.flags().has(Flags::LAST) {
                 assert!(!change.bid && !change.ask && !change.bid_size && !change.ask_size);
-                assert_eq!(book.top(), shown, "in the middle of an event nothing is shown");
+                assert_eq!(book.top, shown, "in the middle of an event nothing is shown");
                 continue;
             }
             events += 1;
             // Sorting everything is slow: the snapshot is looked at once, at its end.
             shown = replay.top();
-            assert_eq!(book.top(), shown);
+            assert_eq!(book.top, shown);
         }
         let book = books.book(place.unwrap()).unwrap();
         assert!(events > 0);
         assert_eq!(book.levels(Side::Bid).collect::<Vec<_>>(), replay.levels(b'B'));
         assert_eq!(book.levels(Side::Ask).collect::<Vec<_>>(), replay.levels(b'A'));
         assert_eq!(book.live_orders(), Some(replay.orders.len()));
-        assert!(book.top().bid.unwrap().price < book.top().ask.unwrap().price);
+        assert!(book.top.bid.unwrap().price < book.top.ask.unwrap().price);
     }
 }
 
@@ -135,7 +135,7 @@ proptest! {
                 *shown = replay.top();
             }
             let book = books.book(change.place.unwrap()).unwrap();
-            prop_assert_eq!(book.top(), *shown);
+            prop_assert_eq!(book.top, *shown);
             prop_assert_eq!(change.trade, action == b'T');
             prop_assert_eq!(change.bid, before.bid.map(|bid| bid.price) != shown.bid.map(|bid| bid.price));
             prop_assert_eq!(change.ask_size, before.ask.map(|ask| ask.size) != shown.ask.map(|ask| ask.size));
@@ -164,7 +164,7 @@ fn what_cannot_be_right_is_counted() {
     assert_eq!((counters.duplicate_orders, counters.unknown_modified, counters.excess_cancelled), (1, 1, 1));
     assert_eq!((counters.unknown_cancelled, counters.odd_orders), (1, 2));
     let (_, book) = books.iter().next().unwrap();
-    assert_eq!((book.name(), book.top().bid, book.live_orders()), ("7", None, Some(1)));
+    assert_eq!((book.name(), book.top.bid, book.live_orders()), ("7", None, Some(1)));
 }
 
 #[test]
@@ -195,8 +195,8 @@ fn a_top_of_book_record_takes_the_place_of_its_side() {
     for (price, size) in [(10, 5), (9, 4)] {
         let change = applied(&mut books, &mbo(1, b'A', b'B', 0, price, size, last));
         let book = books.book(change.place.unwrap()).unwrap();
-        assert_eq!(book.top().bid.map(|bid| (bid.price.0, bid.size)), Some((price, u64::from(size))));
+        assert_eq!(book.top.bid.map(|bid| (bid.price.0, bid.size)), Some((price, u64::from(size))));
     }
     let change = applied(&mut books, &mbo(1, b'A', b'B', 0, i64::MAX, 0, last));
-    assert!(change.bid && books.book(change.place.unwrap()).unwrap().top().bid.is_none());
+    assert!(change.bid && books.book(change.place.unwrap()).unwrap().top.bid.is_none());
 }

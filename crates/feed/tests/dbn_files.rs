@@ -105,22 +105,22 @@ fn check_metadata(name: &str, found: Option<&dbn::Metadata>, expected: &Value) {
 fn check_counts(name: &str, found: &DbnSummary, expected: &Value) {
     let counts = |counts: Vec<(String, u64)>| json!(counts.into_iter().collect::<BTreeMap<_, _>>());
     let set = |field: &str| expected.get(field).cloned().unwrap_or_else(|| json!({}));
-    assert_eq!(expected["records"], found.records(), "{name}");
-    assert_eq!(found.malformed(), 0, "{name}");
+    assert_eq!(expected["records"], found.records, "{name}");
+    assert_eq!(found.malformed, 0, "{name}");
     let by_kind = found.by_kind().map(|(kind, count)| (kind.name().unwrap().to_owned(), count)).collect();
     assert_eq!(set("by_rtype"), counts(by_kind), "{name}");
     let by_length = found.by_length().map(|(length, count)| (length.to_string(), count)).collect();
     assert_eq!(set("record_sizes"), counts(by_length), "{name}");
-    assert_eq!(set("publishers"), json!(found.by_publisher()), "{name}");
-    let instruments: BTreeSet<u32> = found.books().iter().map(|(_, book)| book.instrument()).collect();
+    assert_eq!(set("publishers"), json!(found.by_publisher), "{name}");
+    let instruments: BTreeSet<u32> = found.books.iter().map(|(_, book)| book.instrument).collect();
     assert_eq!(expected["instruments"], instruments.len(), "{name}");
-    assert_eq!(expected["first_ts_event"], json!(found.ts_event().first), "{name}");
-    assert_eq!(expected["last_ts_event"], json!(found.ts_event().last), "{name}");
+    assert_eq!(expected["first_ts_event"], json!(found.ts_event.first), "{name}");
+    assert_eq!(expected["last_ts_event"], json!(found.ts_event.last), "{name}");
     if expected.get("actions").is_some() && !expected["first_sequence"].is_null() {
-        assert_eq!(expected["first_ts_recv"], json!(found.ts_recv().first), "{name}");
-        assert_eq!(expected["last_ts_recv"], json!(found.ts_recv().last), "{name}");
-        assert_eq!(expected["first_sequence"], json!(found.sequence().first), "{name}");
-        assert_eq!(expected["last_sequence"], json!(found.sequence().last), "{name}");
+        assert_eq!(expected["first_ts_recv"], json!(found.ts_recv.first), "{name}");
+        assert_eq!(expected["last_ts_recv"], json!(found.ts_recv.last), "{name}");
+        assert_eq!(expected["first_sequence"], json!(found.sequence.first), "{name}");
+        assert_eq!(expected["last_sequence"], json!(found.sequence.last), "{name}");
         let letters = |letters: Vec<(dbn::Letter, u64)>| {
             counts(letters.into_iter().map(|(letter, count)| (letter.to_string(), count)).collect())
         };
@@ -129,7 +129,7 @@ fn check_counts(name: &str, found: &DbnSummary, expected: &Value) {
         let flags = found.by_flags().map(|(flags, count)| (flags.0.to_string(), count)).collect();
         assert_eq!(set("flags"), counts(flags), "{name}");
     }
-    let counters = found.books().counters();
+    let counters = found.books.counters();
     assert_eq!(
         expected["mbo_unknown_order"]["C"].as_u64().unwrap_or(0),
         counters.unknown_cancelled,
@@ -143,11 +143,11 @@ fn check_counts(name: &str, found: &DbnSummary, expected: &Value) {
 }
 
 fn check_books(name: &str, found: &DbnSummary, expected: &Value) {
-    for (_, book) in found.books().iter() {
-        let number = book.instrument().to_string();
+    for (_, book) in found.books.iter() {
+        let number = book.instrument.to_string();
         if let Some(traded) = expected.get("volume_by_instrument") {
-            assert_eq!(traded[&number], book.volume().size, "{name}");
-            assert_eq!(expected["trades_by_instrument"][&number], book.volume().trades, "{name}");
+            assert_eq!(traded[&number], book.volume.size, "{name}");
+            assert_eq!(expected["trades_by_instrument"][&number], book.volume.trades, "{name}");
         }
         if let Some([bids, asks, live]) = expected["books"][&number].as_array().map(Vec::as_slice) {
             let side = |side, count| {
@@ -160,11 +160,11 @@ fn check_books(name: &str, found: &DbnSummary, expected: &Value) {
             assert_eq!(*asks, side(Side::Ask, asks.as_array().unwrap().len()), "{name}");
             assert_eq!(*live, book.live_orders().unwrap(), "{name}");
             assert!(!book.in_event(), "{name} ends with an event");
-            assert_eq!(book.top().bid, book.levels(Side::Bid).next(), "{name}");
-            assert_eq!(book.top().ask, book.levels(Side::Ask).next(), "{name}");
+            assert_eq!(book.top.bid, book.levels(Side::Bid).next(), "{name}");
+            assert_eq!(book.top.ask, book.levels(Side::Ask).next(), "{name}");
         }
         if let Some(levels) = expected["last_levels"][&number].as_array() {
-            let (bid, ask) = (book.top().bid.unwrap(), book.top().ask.unwrap());
+            let (bid, ask) = (book.top.bid.unwrap(), book.top.ask.unwrap());
             let best = json!([bid.price.0, ask.price.0, bid.size, ask.size, bid.orders, ask.orders]);
             assert_eq!(levels[0], best, "{name}");
             if let Some(depth) = book.depth() {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use shared_data::{bytes, expected};
 use tapeline_feed::book::{self, Book};
+use tapeline_feed::framing::MalformedDatagram;
 use tapeline_feed::itch::framing::{FileFraming, Frames, RunEnd};
 use tapeline_feed::itch::{ByType, Code, Message, Side, decode};
 use tapeline_feed::moldudp64::{self, MoldPacket, MoldSession, Request};
@@ -67,7 +68,7 @@ fn depth(book: &Book) -> Value {
 /// What `expected.json` says of a file of messages, found by this crate. The keys are those that are asked for.
 fn found(file: &[u8], wanted: &Value) -> Value {
     let (summary, frames) = summary_of(file);
-    let (first, last) = (summary.first_ns_of_day().unwrap(), summary.last_ns_of_day().unwrap());
+    let (first, last) = (summary.first_ns_of_day.unwrap(), summary.last_ns_of_day.unwrap());
     let trailing = match frames.end() {
         RunEnd::Complete => 0,
         RunEnd::Incomplete { bytes } => bytes,
@@ -86,18 +87,18 @@ fn found(file: &[u8], wanted: &Value) -> Value {
     let mut found = json!({
         "bytes": file.len(),
         "sha256": format!("{:x}", Sha256::digest(file)),
-        "messages": summary.messages(),
+        "messages": summary.messages,
         "bytes_consumed": frames.consumed(),
         "trailing_bytes": trailing,
-        "by_type": by_type(summary.by_type()),
+        "by_type": by_type(&summary.counters().messages),
         "wrong_length": by_type(&summary.counters().longer),
-        "unknown_types": summary.by_type().iter().filter(|(kind, _)| kind.known().is_none()).count(),
+        "unknown_types": summary.counters().messages.iter().filter(|(kind, _)| kind.known().is_none()).count(),
         "first_timestamp_ns": first,
         "last_timestamp_ns": last,
         "first_time": time(first),
         "last_time": time(last),
-        "timestamps_going_back": summary.times_going_back(),
-        "system_events": summary.system_events().iter().map(|(event, ns)| json!([letter(*event), ns])).collect::<Vec<_>>(),
+        "timestamps_going_back": summary.times_going_back,
+        "system_events": summary.system_events.iter().map(|(event, ns)| json!([letter(*event), ns])).collect::<Vec<_>>(),
         "trading_state": named(|book| book.trading_state() != Code(0), |book| {
             json!([letter(book.trading_state()), book.reason().to_string()])
         }),
@@ -206,7 +207,7 @@ fn the_real_packets_of_another_exchange() {
         let mut datagram = file[start..end].to_vec();
         if packet["complete_messages"] != packet["announced_messages"] {
             // The file ends in the middle of its last message: not a packet.
-            assert_eq!(moldudp64::parse(&datagram), Err(moldudp64::MalformedMoldPacket::BlockPastEnd));
+            assert_eq!(moldudp64::parse(&datagram), Err(MalformedDatagram::BlockPastEnd));
             let missing = wanted["note"].as_str().unwrap().contains("5 bytes short");
             assert!(missing);
             datagram.resize(datagram.len() + 5, 0);

@@ -44,7 +44,7 @@ fn read(path: &str, restart: Restart) -> Option<Found> {
             found.summary.reset();
             next = 0;
         }
-        for (sequence, message) in segment.messages() {
+        for (sequence, message) in segment.messages {
             found.whole.message(message).unwrap();
             if sequence < next && restart != Restart::Raw {
                 found.duplicates += 1;
@@ -68,17 +68,16 @@ fn flags(counts: &[u64; 256]) -> Value {
 
 impl Found {
     fn book(&self, symbol: &str) -> &IexBook {
-        let books = self.summary.books();
+        let books = &self.summary.books;
         books.book(books.find(Symbol::new(symbol)).unwrap()).unwrap()
     }
 
     /// The volumes of as many symbols as are wanted, which must be the largest.
     fn volumes(&self, wanted: &Value) {
-        let mut volumes: Vec<_> =
-            self.summary.books().iter().map(|(_, book, _)| book.volume().shares).collect();
+        let mut volumes: Vec<_> = self.summary.books.iter().map(|(_, book, _)| book.volume.shares).collect();
         volumes.sort_unstable_by(|a, b| b.cmp(a));
         for (largest, (symbol, volume)) in volumes.into_iter().zip(wanted.as_object().unwrap()) {
-            assert_eq!(json!(self.book(symbol).volume().shares), *volume, "{symbol}");
+            assert_eq!(json!(self.book(symbol).volume.shares), *volume, "{symbol}");
             assert_eq!(json!(largest), *volume, "{symbol}");
         }
     }
@@ -102,16 +101,16 @@ impl Found {
                     .next()
                     .map_or(IexQuote::NONE, |IexLevel { price, size }| IexQuote { price, size })
             };
-            assert_eq!((book.top().bid, book.top().ask), (first(Side::Bid), first(Side::Ask)));
+            assert_eq!((book.top.bid, book.top.ask), (first(Side::Bid), first(Side::Ask)));
             assert!(book.is_settled());
         }
     }
 
     fn top_changes(&self, wanted: &Value) {
-        let books = self.summary.books();
+        let books = &self.summary.books;
         for (symbol, wanted) in wanted.as_object().unwrap() {
             let at = books.find(Symbol::new(symbol)).unwrap().0 as usize;
-            assert_eq!(json!(self.summary.per_symbol()[at].top_changes), *wanted, "{symbol}");
+            assert_eq!(json!(self.summary.per_symbol[at].top_changes), *wanted, "{symbol}");
         }
     }
 
@@ -198,7 +197,7 @@ fn deep_with_its_restarts_as_resets() {
     assert_eq!((found.stream.restarts, found.stream.gap_count, found.duplicates), (11, 0, 0));
 
     let policy = &wanted["policy_epoch_final"];
-    let counts = found.summary.counts();
+    let counts = &found.summary.counts;
     assert_eq!(json!(counts.messages), policy["messages"]);
     assert_eq!(letters(&counts.by_type), policy["by_type"]);
     found.volumes(&policy["volume_top10"]);
@@ -211,13 +210,13 @@ fn deep_as_one_who_applies_everything_sees_it() {
     let Some(wanted) = expected("iex-deep-20170425") else { return };
     let found = read("iex-deep-20170425/DEEP10.pcap.gz", Restart::Raw).unwrap();
     let policy = &wanted["policy_raw"];
-    assert_eq!(json!(found.summary.counts().messages), wanted["messages"]);
+    assert_eq!(json!(found.summary.counts.messages), wanted["messages"]);
     found.volumes(&policy["volume_top10"]);
     found.books(&policy["books_price_size"]);
     found.top_changes(&policy["bbo_changes_at_event_end"]);
-    let with_status = found.summary.books().iter().filter(|(_, _, listing)| listing.trading.0 != 0).count();
+    let with_status = found.summary.books.iter().filter(|(_, _, listing)| listing.trading.0 != 0).count();
     assert_eq!(json!(with_status), wanted["symbols_with_trading_status"]);
-    let with_book = found.summary.per_symbol().iter().filter(|symbol| symbol.levels > 0).count();
+    let with_book = found.summary.per_symbol.iter().filter(|symbol| symbol.levels > 0).count();
     assert_eq!(json!(with_book), wanted["symbols_with_book"]);
 }
 
@@ -226,7 +225,7 @@ fn deep_as_one_who_knows_only_sequences_sees_it() {
     let Some(wanted) = expected("iex-deep-20170425") else { return };
     let found = read("iex-deep-20170425/DEEP10.pcap.gz", Restart::Ignore).unwrap();
     let policy = &wanted["policy_high_water"];
-    let counts = found.summary.counts();
+    let counts = &found.summary.counts;
     assert_eq!(json!(counts.messages), policy["accepted"]);
     assert_eq!(json!(found.duplicates), policy["dropped_as_duplicate"]);
     assert_eq!(json!(found.stream.gap_count), policy["forward_gaps"]);
@@ -245,10 +244,10 @@ fn the_beginning_of_deeps_last_epoch() {
 
 /// What only TOPS has.
 fn quotes(found: &Found, wanted: &Value) {
-    let books = found.summary.books();
+    let books = &found.summary.books;
     for (symbol, wanted) in wanted["final_quotes_flags_ts_bidsz_bidpx_askpx_asksz"].as_object().unwrap() {
         let instrument = books.find(Symbol::new(symbol)).unwrap();
-        let (top, listing) = (books.book(instrument).unwrap().top(), books.listing(instrument).unwrap());
+        let (top, listing) = (books.book(instrument).unwrap().top, books.listing(instrument).unwrap());
         let found = json!([
             listing.quote_flags,
             listing.quote_ts_ns,
@@ -260,8 +259,8 @@ fn quotes(found: &Found, wanted: &Value) {
         assert_eq!(found, *wanted, "{symbol}");
     }
     let counted = |of: fn(&tapeline_feed::iex::PerSymbol) -> u64| -> Map<String, Value> {
-        let some = books.iter().zip(found.summary.per_symbol()).filter(|(_, symbol)| of(symbol) > 0);
-        some.map(|((_, book, _), symbol)| (book.symbol().to_string(), json!(of(symbol)))).collect()
+        let some = books.iter().zip(&found.summary.per_symbol).filter(|(_, symbol)| of(symbol) > 0);
+        some.map(|((_, book, _), symbol)| (book.symbol.to_string(), json!(of(symbol)))).collect()
     };
     let quotes = counted(|symbol| symbol.quotes);
     assert_eq!(json!(quotes.len()), wanted["symbols_with_quote"]);
@@ -272,7 +271,7 @@ fn quotes(found: &Found, wanted: &Value) {
     let mut directory: Vec<_> = books
         .iter()
         .filter(|(_, _, listing)| listing.directory.is_some())
-        .map(|(_, book, _)| book.symbol().to_string())
+        .map(|(_, book, _)| book.symbol.to_string())
         .collect();
     directory.sort_unstable();
     assert_eq!(json!(directory), wanted["security_directory_symbols"]);
@@ -289,7 +288,7 @@ fn tops_of_a_morning_and_its_beginning() {
     found.volumes(&wanted["volume_top10"]);
     quotes(&found, &wanted);
     for (symbol, wanted) in wanted["trades"].as_object().unwrap() {
-        let volume = found.book(symbol).volume();
+        let volume = &found.book(symbol).volume;
         let last = volume.last.unwrap();
         let found = json!({
             "volume": volume.shares,

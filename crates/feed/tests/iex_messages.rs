@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use tapeline_feed::framing::MalformedDatagram;
 use tapeline_feed::iex::encode::{self, text};
 use tapeline_feed::iex::tp::{
     self, HEADER_BYTES, IexSession, MessageProtocol, SegmentBuilder, SegmentRefused,
@@ -85,10 +86,10 @@ proptest! {
         buffer.truncate(used);
         buffer.extend(vec![1; extra]);
         let segment = tp::parse(&buffer).unwrap();
-        prop_assert_eq!((segment.session(), segment.first(), segment.offset()), (SESSION, first, offset));
-        prop_assert_eq!((segment.next(), segment.next_offset(), segment.trailing()), (next.0, next.1, extra));
-        prop_assert!(segment.messages().map(|(_, message)| message).eq(taken.iter().copied()));
-        prop_assert!(segment.messages().map(|(sequence, _)| sequence).eq(first..next.0));
+        prop_assert_eq!((segment.session, segment.first, segment.offset), (SESSION, first, offset));
+        prop_assert_eq!((segment.next(), segment.next_offset(), segment.trailing), (next.0, next.1, extra));
+        prop_assert!(segment.messages.map(|(_, message)| message).eq(taken.iter().copied()));
+        prop_assert!(segment.messages.map(|(sequence, _)| sequence).eq(first..next.0));
         // Cut anywhere, it is no segment any more.
         for cut in 0..used {
             prop_assert!(tp::parse(&buffer[..cut]).is_err());
@@ -109,16 +110,16 @@ proptest! {
         }
         match tp::parse(&bytes) {
             Ok(segment) => {
-                let blocks: usize = segment.messages().map(|(_, message)| 2 + message.len()).sum();
-                prop_assert_eq!(blocks, segment.payload_bytes());
-                prop_assert_eq!(HEADER_BYTES + blocks + segment.trailing(), bytes.len());
-                prop_assert_eq!(segment.messages().len(), usize::from(segment.count()));
+                let blocks: usize = segment.messages.map(|(_, message)| 2 + message.len()).sum();
+                prop_assert_eq!(blocks, segment.blocks.len());
+                prop_assert_eq!(HEADER_BYTES + blocks + segment.trailing, bytes.len());
+                prop_assert_eq!(segment.messages.len(), usize::from(segment.count()));
                 prop_assert_eq!(segment.is_heartbeat(), count == 0);
             }
-            Err(tp::MalformedSegment::ShortHeader) => prop_assert!(bytes.len() < HEADER_BYTES),
+            Err(MalformedDatagram::ShortHeader) => prop_assert!(bytes.len() < HEADER_BYTES),
             Err(reason) => {
                 prop_assert!(bytes.len() >= HEADER_BYTES);
-                prop_assert_eq!(tp::MalformedSegment::ALL[reason.index()].reason(), reason.reason());
+                prop_assert_eq!(MalformedDatagram::ALL[reason.index()].reason(), reason.reason());
             }
         }
     }
@@ -138,7 +139,7 @@ proptest! {
             };
             let book = books.book(instrument).unwrap();
             let symbol = &model.symbols[&said.symbol];
-            prop_assert_eq!(book.symbol(), Symbol::new(NAMES[said.symbol]));
+            prop_assert_eq!(book.symbol, Symbol::new(NAMES[said.symbol]));
             for (side, levels) in [(Side::Bid, &symbol.bids), (Side::Ask, &symbol.asks)] {
                 let mut wanted: Vec<_> = levels.iter().map(|(price, size)| (*price, *size)).collect();
                 if side == Side::Bid {
@@ -147,12 +148,12 @@ proptest! {
                 let found: Vec<_> = book.levels(side).map(|level| (level.price.0, level.size)).collect();
                 prop_assert_eq!(found, wanted);
             }
-            prop_assert_eq!(book.top(), symbol.top);
+            prop_assert_eq!(book.top, symbol.top);
             prop_assert_eq!(change.bid, symbol.top.bid.price != symbol.before.bid.price
                 || symbol.top.bid.is_some() != symbol.before.bid.is_some());
             prop_assert_eq!(change.ask_size, symbol.top.ask.size != symbol.before.ask.size);
             prop_assert_eq!(change.is_quote(), symbol.top != symbol.before);
-            let volume = book.volume();
+            let volume = book.volume;
             prop_assert_eq!((volume.shares, volume.trades, volume.broken_trades), symbol.volume);
         }
         prop_assert_eq!(books.counters().no_level, model.no_level);
@@ -285,11 +286,11 @@ fn no_top_is_told_within_an_event() {
     // The level goes, and a worse one takes its place: nobody is told of the time between.
     let (change, book) = buy(0, 0, 10);
     assert!(!change.is_any() && !book.is_settled());
-    assert_eq!(book.top().bid, IexQuote { price: IexPrice(10), size: 100 });
+    assert_eq!(book.top.bid, IexQuote { price: IexPrice(10), size: 100 });
     assert_eq!(book.levels(Side::Bid).len(), 0);
     let (change, book) = buy(1, 100, 9);
     assert!(change.bid && !change.bid_size && book.is_settled());
-    assert_eq!(book.top().bid, IexQuote { price: IexPrice(9), size: 100 });
+    assert_eq!(book.top.bid, IexQuote { price: IexPrice(9), size: 100 });
     // Other bits of the flags say nothing of the event.
     let (change, _) = buy(0xFE, 50, 9);
     assert!(!change.is_any());

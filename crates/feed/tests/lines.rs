@@ -54,7 +54,7 @@ impl Sink for Joined {
 
     fn end_of_session(&mut self, next: u64) {
         assert_eq!(next, self.next);
-        assert_eq!(self.summary.end_of_session_sequence(), None, "the end comes once");
+        assert_eq!(self.summary.end_of_session_sequence, None, "the end comes once");
         self.summary.end_of_session(next);
     }
 
@@ -100,14 +100,14 @@ fn run(mut datagrams: Vec<Datagram>, wanted: &Value) -> (Joined, Arbiter, Value)
     }
     let summary = &joined.summary;
     let mut found = json!({
-        "sessions": summary.sessions().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "sessions": summary.sessions.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "counts": counts,
         "first_delivery_by_feed": first,
-        "unique_messages": summary.messages(),
+        "unique_messages": summary.messages,
         "next_sequence": arbiter.next_sequence(),
-        "end_of_session_sequence": summary.end_of_session_sequence(),
-        "missing_ranges": summary.gaps(),
-        "missing_messages": summary.missing_messages(),
+        "end_of_session_sequence": summary.end_of_session_sequence,
+        "missing_ranges": summary.gaps,
+        "missing_messages": summary.missing_messages,
     });
     // Not counted here: packets of which a part or all had come before.
     if !wanted["late_or_duplicate_packets"].is_null() {

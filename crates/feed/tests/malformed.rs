@@ -2,11 +2,11 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use tapeline_feed::framing::MalformedDatagram;
 use tapeline_feed::itch::framing::{FileFraming, Frames, RunEnd};
 use tapeline_feed::itch::{self, Message, MessageKind, MessageType};
-use tapeline_feed::line;
 use tapeline_feed::moldudp64::{
-    self, HEADER_BYTES, MalformedMoldPacket, MoldPacket, MoldSession, PacketBuilder, PacketRefused, Request,
+    self, HEADER_BYTES, MoldPacket, MoldSession, PacketBuilder, PacketRefused, Request,
 };
 
 /// Bytes that often look like a message: a letter of a type, then anything.
@@ -83,11 +83,10 @@ proptest! {
                 prop_assert!(data.messages().map(|(sequence, _)| sequence).eq(data.sequence()..data.end()));
                 prop_assert_eq!(data.messages().len(), usize::from(data.count()));
             }
-            Err(MalformedMoldPacket::ShortHeader) => prop_assert!(bytes.len() < HEADER_BYTES),
+            Err(MalformedDatagram::ShortHeader) => prop_assert!(bytes.len() < HEADER_BYTES),
             Err(malformed) => {
                 prop_assert!(bytes.len() >= HEADER_BYTES);
-                let reason = line::MalformedDatagram::from(malformed);
-                prop_assert_eq!(line::MalformedDatagram::ALL[reason.index()], reason);
+                prop_assert_eq!(MalformedDatagram::ALL[malformed.index()], malformed);
             }
         }
         prop_assert_eq!(Request::decode(&bytes).is_ok(), bytes.len() >= HEADER_BYTES);
@@ -149,17 +148,17 @@ fn each_reason_has_its_datagram() {
     };
     let mut far = packet(2, &[0, 0, 0, 0]);
     far[10..18].copy_from_slice(&(u64::MAX - 1).to_be_bytes());
-    let cases: [(&[u8], MalformedMoldPacket, &str); 6] = [
-        (&[], MalformedMoldPacket::ShortHeader, "short-header"),
-        (&packet(0, &[])[..19], MalformedMoldPacket::ShortHeader, "short-header"),
-        (&packet(1, &[]), MalformedMoldPacket::MissingLength, "missing-length"),
-        (&packet(2, &[0, 1, b'x', 0]), MalformedMoldPacket::MissingLength, "missing-length"),
-        (&packet(1, &[0, 2, b'x']), MalformedMoldPacket::BlockPastEnd, "block-past-end"),
-        (&far, MalformedMoldPacket::SequenceOverflow, "sequence-overflow"),
+    let cases: [(&[u8], MalformedDatagram, &str); 6] = [
+        (&[], MalformedDatagram::ShortHeader, "short-header"),
+        (&packet(0, &[])[..19], MalformedDatagram::ShortHeader, "short-header"),
+        (&packet(1, &[]), MalformedDatagram::MissingLength, "missing-length"),
+        (&packet(2, &[0, 1, b'x', 0]), MalformedDatagram::MissingLength, "missing-length"),
+        (&packet(1, &[0, 2, b'x']), MalformedDatagram::BlockPastEnd, "block-past-end"),
+        (&far, MalformedDatagram::SequenceOverflow, "sequence-overflow"),
     ];
     for (bytes, reason, label) in cases {
         assert_eq!(moldudp64::parse(bytes), Err(reason));
-        assert_eq!(line::MalformedDatagram::from(reason).reason(), label);
+        assert_eq!(reason.reason(), label);
     }
     assert_eq!(moldudp64::parse(&packet(2, &[0, 0, 0, 0])).unwrap().trailing(), 0);
 }

@@ -97,42 +97,37 @@ enum NamedBy {
 /// An instrument at a publisher.
 #[derive(Debug)]
 pub struct DbnBook {
-    publisher: u16,
-    instrument: u32,
+    /// The publisher's number.
+    pub publisher: u16,
+    /// The instrument's number.
+    pub instrument: u32,
     name: Box<str>,
     named_by: NamedBy,
     /// Time from which the name may be another one, ns since 1970 UTC.
     named_until: u64,
     definition: Option<Box<Definition>>,
-    /// At the end of the last event.
-    top: DbnTop,
+    /// The top of book at the end of the last event.
+    pub top: DbnTop,
     /// Within an incomplete event, as stated by the publisher.
     unsettled: Option<DbnTop>,
-    quoted_ns: Option<u64>,
+    /// Time of the last change of the top of book, ns since 1970 UTC.
+    pub quoted_ns: Option<u64>,
     orders: Option<Box<OrderBook>>,
     depth: Option<Box<[DbnLevel; 10]>>,
-    volume: DbnVolume,
-    status: Option<DbnTradingStatus>,
-    statistics: Vec<Statistic>,
-    records: u64,
+    /// The trades.
+    pub volume: DbnVolume,
+    /// The trading state, if one was received.
+    pub status: Option<DbnTradingStatus>,
+    /// The last statistic of each kind, in the order of first appearance.
+    pub statistics: Vec<Statistic>,
+    /// Number of records about the instrument.
+    pub records: u64,
 }
 
 /// Maximum number of statistics of one instrument, one of each kind.
 const MOST_STATISTICS: usize = 64;
 
 impl DbnBook {
-    /// Returns the publisher's number.
-    #[must_use]
-    pub const fn publisher(&self) -> u16 {
-        self.publisher
-    }
-
-    /// Returns the instrument's number.
-    #[must_use]
-    pub const fn instrument(&self) -> u32 {
-        self.instrument
-    }
-
     /// Returns the symbol, or the number if no symbol is known; with the venue as suffix in datasets of several venues.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -143,18 +138,6 @@ impl DbnBook {
     #[must_use]
     pub fn definition(&self) -> Option<&Definition> {
         self.definition.as_deref()
-    }
-
-    /// Returns the top of book at the end of the last event.
-    #[must_use]
-    pub const fn top(&self) -> DbnTop {
-        self.top
-    }
-
-    /// Returns the time of the last change of the top of book, ns since 1970 UTC.
-    #[must_use]
-    pub const fn quoted_ns(&self) -> Option<u64> {
-        self.quoted_ns
     }
 
     /// Returns the levels of a side of an order book, best first.
@@ -172,30 +155,6 @@ impl DbnBook {
     #[must_use]
     pub fn live_orders(&self) -> Option<usize> {
         self.orders.as_ref().map(|orders| orders.len())
-    }
-
-    /// Returns the trades.
-    #[must_use]
-    pub const fn volume(&self) -> &DbnVolume {
-        &self.volume
-    }
-
-    /// Returns the trading state, if one was received.
-    #[must_use]
-    pub const fn status(&self) -> Option<DbnTradingStatus> {
-        self.status
-    }
-
-    /// Returns the last statistic of each kind, in the order of first appearance.
-    #[must_use]
-    pub fn statistics(&self) -> &[Statistic] {
-        &self.statistics
-    }
-
-    /// Returns the number of records about the instrument.
-    #[must_use]
-    pub const fn records(&self) -> u64 {
-        self.records
     }
 
     /// Returns `true` if the last event is incomplete.

@@ -26,19 +26,27 @@ impl<T: Copy> Range<T> {
 /// A summary that adds up records. Memory: that of [the books](DbnBooks), and one entry for each publisher.
 #[derive(Debug)]
 pub struct DbnSummary {
-    books: DbnBooks,
-    records: u64,
+    /// The books: names, tops, volumes, counters.
+    pub books: DbnBooks,
+    /// Number of records.
+    pub records: u64,
     by_kind: [u64; 256],
     by_words: [u64; 256],
-    by_publisher: BTreeMap<u16, u64>,
+    /// Number of records by publisher.
+    pub by_publisher: BTreeMap<u16, u64>,
     by_action: [u64; 256],
     by_side: [u64; 256],
     by_flags: [u64; 256],
-    malformed: u64,
-    ts_event: Range<u64>,
-    ts_recv: Range<u64>,
-    sequence: Range<u32>,
-    times_going_back: u64,
+    /// Number of unreadable records.
+    pub malformed: u64,
+    /// The first and last event time, ns since 1970 UTC, in the file's order.
+    pub ts_event: Range<u64>,
+    /// The first and last receive time at the publisher, ns since 1970 UTC, in the file's order.
+    pub ts_recv: Range<u64>,
+    /// The venue's first and last sequence, in the file's order.
+    pub sequence: Range<u32>,
+    /// Number of records whose event is older than that of the previous record.
+    pub times_going_back: u64,
 }
 
 /// The data that most kinds of market data have in common.
@@ -97,18 +105,6 @@ impl DbnSummary {
         let _ = self.books.apply(&header, &record);
     }
 
-    /// Returns the number of records.
-    #[must_use]
-    pub const fn records(&self) -> u64 {
-        self.records
-    }
-
-    /// Returns the number of unreadable records.
-    #[must_use]
-    pub const fn malformed(&self) -> u64 {
-        self.malformed
-    }
-
     /// Returns the number of records by kind.
     pub fn by_kind(&self) -> impl Iterator<Item = (RecordKind, u64)> + '_ {
         counted(&self.by_kind).map(|(kind, count)| (RecordKind(kind), count))
@@ -117,12 +113,6 @@ impl DbnSummary {
     /// Returns the number of records by their length in bytes.
     pub fn by_length(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         counted(&self.by_words).map(|(words, count)| (usize::from(words) * 4, count))
-    }
-
-    /// Returns the number of records by publisher.
-    #[must_use]
-    pub const fn by_publisher(&self) -> &BTreeMap<u16, u64> {
-        &self.by_publisher
     }
 
     /// Returns the number of records with an action, by action.
@@ -138,36 +128,6 @@ impl DbnSummary {
     /// Returns the number of records with an action, by flags.
     pub fn by_flags(&self) -> impl Iterator<Item = (Flags, u64)> + '_ {
         counted(&self.by_flags).map(|(flags, count)| (Flags(flags), count))
-    }
-
-    /// Returns the first and last event time, ns since 1970 UTC, in the file's order.
-    #[must_use]
-    pub const fn ts_event(&self) -> Range<u64> {
-        self.ts_event
-    }
-
-    /// Returns the first and last receive time at the publisher, ns since 1970 UTC, in the file's order.
-    #[must_use]
-    pub const fn ts_recv(&self) -> Range<u64> {
-        self.ts_recv
-    }
-
-    /// Returns the venue's first and last sequence, in the file's order.
-    #[must_use]
-    pub const fn sequence(&self) -> Range<u32> {
-        self.sequence
-    }
-
-    /// Returns the number of records whose event is older than that of the previous record.
-    #[must_use]
-    pub const fn times_going_back(&self) -> u64 {
-        self.times_going_back
-    }
-
-    /// Returns the books: names, tops, volumes, counters.
-    #[must_use]
-    pub const fn books(&self) -> &DbnBooks {
-        &self.books
     }
 }
 

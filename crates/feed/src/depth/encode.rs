@@ -8,8 +8,7 @@ use tapeline_omm::{FieldListEncoder, Full, Real, Refused, fid};
 
 use super::{Action, Order, OrderChange};
 use crate::digits::Digits;
-use crate::draft::{Reason, TradingStatus};
-use crate::itch::Side;
+use crate::draft::{self, Reason, TradingStatus};
 
 /// Returns the head of a market by order map, without summary data or hint.
 #[must_use]
@@ -38,10 +37,7 @@ impl OrdersSummary {
     pub fn encode(&self, fields: &mut FieldListEncoder<'_>) -> Result<(), Full> {
         fields.enumeration(fid::CURRENCY, self.currency)?;
         fields.enumeration(fid::TRD_UNITS, u16::from(self.decimals))?;
-        match self.reason.as_str() {
-            "" => fields.blank(fid::HALT_REASN)?,
-            reason => fields.rmtes(fid::HALT_REASN, reason.as_bytes())?,
-        }
+        draft::text(fields, fid::HALT_REASN, self.reason.as_str().as_bytes())?;
         fields.enumeration(fid::TRD_STATUS, self.status.0)
     }
 }
@@ -55,12 +51,8 @@ impl Order {
         map.entry_in_place(MapAction::ADD, Digits::of(self.reference).as_bytes(), None, |room| {
             let mut fields = FieldListEncoder::new(room)?;
             fields.real(fid::ORDER_PRC, Real::decimal(self.price.mantissa, self.price.decimals))?;
-            let side = match self.side {
-                Side::Bid => 1,
-                Side::Ask => 2,
-            };
-            fields.enumeration(fid::ORDER_SIDE, side)?;
-            fields.real(fid::ORDER_SIZE, size(self.size))?;
+            fields.enumeration(fid::ORDER_SIDE, draft::side(self.side))?;
+            fields.real(fid::ORDER_SIZE, draft::whole(self.size))?;
             if !self.attribution.as_str().is_empty() {
                 fields.rmtes(fid::MMID, self.attribution.as_str().as_bytes())?;
             }
@@ -83,17 +75,13 @@ impl OrderChange {
                 let key = Digits::of(self.order.reference);
                 map.entry_in_place(MapAction::UPDATE, key.as_bytes(), None, |room| {
                     let mut fields = FieldListEncoder::new(room)?;
-                    fields.real(fid::ORDER_SIZE, size(self.order.size))?;
+                    fields.real(fid::ORDER_SIZE, draft::whole(self.order.size))?;
                     fields.time(fid::OR_TIM_NS, Time::from_ns_of_day(self.at_ns))?;
                     Ok(fields.finish())
                 })
             }
         }
     }
-}
-
-fn size(size: u64) -> Real {
-    Real::integer(i64::try_from(size).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
@@ -104,6 +92,7 @@ mod tests {
     use super::super::Attribution;
     use super::*;
     use crate::draft::Price;
+    use crate::itch::Side;
 
     #[test]
     fn entries_of_each_action() {

@@ -2,7 +2,7 @@
 
 use tapeline_omm::{FieldListEncoder, Full, fid, rwf::Time};
 
-use super::{Price, price, size, time};
+use super::{Price, price, size, text, time};
 use crate::digits::Digits;
 
 /// The part of one message that is not in lasting fields. An image has it only if the image replaces that message's update.
@@ -105,10 +105,8 @@ impl Detail {
     pub(super) fn encode(&self, part: Part, fields: &mut FieldListEncoder<'_>) -> Result<(), Full> {
         match (self, part) {
             (Self::Auction(auction), Part::Indication) => {
-                match auction.kind {
-                    letter if letter.is_ascii_graphic() => fields.rmtes(fid::INDAUCTYPE, &[letter])?,
-                    _ => fields.blank(fid::INDAUCTYPE)?,
-                }
+                let kind = Some(auction.kind).filter(u8::is_ascii_graphic);
+                text(fields, fid::INDAUCTYPE, kind.as_slice())?;
                 price(fields, fid::IMB_PR_FR, auction.far)?;
                 price(fields, fid::IMB_PR_NR, auction.near)?;
                 price(fields, fid::IMB_PR_REF, auction.reference)?;

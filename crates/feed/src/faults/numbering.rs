@@ -183,8 +183,8 @@ mod tests {
                 let mut bytes = source;
                 numbering.apply(&mut bytes);
                 let segment = tp::parse(&bytes).unwrap();
-                assert_eq!((segment.first(), segment.offset()), (first, offset));
-                assert_eq!(segment.session().number, number);
+                assert_eq!((segment.first, segment.offset), (first, offset));
+                assert_eq!(segment.session.number, number);
             }
         }
     }

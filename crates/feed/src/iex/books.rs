@@ -139,12 +139,16 @@ pub struct IexBooks {
 pub struct IexBook {
     bids: IexLadder,
     asks: IexLadder,
-    top: IexTop,
-    symbol: Symbol,
-    quoted_ts_ns: Option<u64>,
+    /// The best quote of both sides at the end of the last complete event; as last sent, in TOPS.
+    pub top: IexTop,
+    /// The symbol.
+    pub symbol: Symbol,
+    /// Time of the last change of the best bid or ask, ns since 1970 in UTC.
+    pub quoted_ts_ns: Option<u64>,
     /// Levels have changed, and the event is not complete yet.
     unsettled: bool,
-    volume: IexVolume,
+    /// The traded volume.
+    pub volume: IexVolume,
 }
 
 impl IexBooks {
@@ -350,19 +354,6 @@ impl IexBook {
         self.symbol.as_str()
     }
 
-    /// Returns the symbol.
-    #[must_use]
-    pub const fn symbol(&self) -> Symbol {
-        self.symbol
-    }
-
-    /// Returns the best quote of both sides at the end of the last complete event; as last sent, in TOPS.
-    #[inline]
-    #[must_use]
-    pub const fn top(&self) -> IexTop {
-        self.top
-    }
-
     /// Returns the levels of a side, best first; `take(n)` gives the best `n`. Within an event they are ahead of [`top`](Self::top).
     pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = IexLevel> + '_ {
         match side {
@@ -376,18 +367,6 @@ impl IexBook {
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         !self.unsettled
-    }
-
-    /// Returns the time of the last change of the best bid or ask, ns since 1970 in UTC.
-    #[must_use]
-    pub const fn quoted_ts_ns(&self) -> Option<u64> {
-        self.quoted_ts_ns
-    }
-
-    /// Returns the traded volume.
-    #[must_use]
-    pub const fn volume(&self) -> &IexVolume {
-        &self.volume
     }
 }
 

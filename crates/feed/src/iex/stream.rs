@@ -64,11 +64,11 @@ impl Stream {
         let restarted = self.first.is_some() && segment.is_start() && self.next > 1;
         self.restarts += u64::from(restarted);
         if self.first.is_some() {
-            self.offset_breaks += u64::from(segment.offset() != self.next_offset);
-            if !restarted && segment.first() > self.next {
+            self.offset_breaks += u64::from(segment.offset != self.next_offset);
+            if !restarted && segment.first > self.next {
                 self.gap_count += 1;
                 if self.gaps.len() < MAX_LISTED {
-                    self.gaps.push((self.next, segment.first() - 1));
+                    self.gaps.push((self.next, segment.first - 1));
                 }
             }
         }
@@ -76,14 +76,14 @@ impl Stream {
             let first_segment = self.segments;
             self.epochs.push(Epoch { first_segment, segments: 0, messages: 0, last_sequence: 0 });
         }
-        self.first.get_or_insert(segment.first());
+        self.first.get_or_insert(segment.first);
         (self.next, self.next_offset) = (segment.next(), segment.next_offset());
         self.segments += 1;
         self.heartbeats += u64::from(segment.is_heartbeat());
         self.messages += u64::from(segment.count());
-        self.max_payload = self.max_payload.max(segment.payload_bytes());
+        self.max_payload = self.max_payload.max(segment.blocks.len());
         self.max_messages = self.max_messages.max(segment.count());
-        self.sent = Some((self.sent.map_or(segment.sent(), |(first, _)| first), segment.sent()));
+        self.sent = Some((self.sent.map_or(segment.sent, |(first, _)| first), segment.sent));
         if let Some(epoch) = self.epochs.last_mut() {
             epoch.segments += 1;
             epoch.messages += u64::from(segment.count());
@@ -91,12 +91,11 @@ impl Stream {
                 epoch.last_sequence = segment.next() - 1;
             }
         }
-        if let Some((_, segments)) =
-            self.sessions.iter_mut().find(|(session, _)| *session == segment.session())
+        if let Some((_, segments)) = self.sessions.iter_mut().find(|(session, _)| *session == segment.session)
         {
             *segments += 1;
         } else if self.sessions.len() < MAX_SESSIONS {
-            self.sessions.push((segment.session(), 1));
+            self.sessions.push((segment.session, 1));
         }
         restarted
     }

@@ -102,9 +102,12 @@ pub struct PerSymbol {
 /// Counts and books of the messages since the last [`reset`](Self::reset).
 #[derive(Debug)]
 pub struct IexSummary {
-    counts: MessageCounts,
-    books: IexBooks,
-    per_symbol: Vec<PerSymbol>,
+    /// The messages by type and flags.
+    pub counts: MessageCounts,
+    /// The books.
+    pub books: IexBooks,
+    /// The messages by instrument, in the order of [`IexBooks::iter`].
+    pub per_symbol: Vec<PerSymbol>,
 }
 
 impl IexSummary {
@@ -140,23 +143,5 @@ impl IexSummary {
         self.counts = MessageCounts::default();
         self.books.clear();
         self.per_symbol.clear();
-    }
-
-    /// Returns the messages by type and flags.
-    #[must_use]
-    pub const fn counts(&self) -> &MessageCounts {
-        &self.counts
-    }
-
-    /// Returns the books.
-    #[must_use]
-    pub const fn books(&self) -> &IexBooks {
-        &self.books
-    }
-
-    /// Returns the messages by instrument, in the order of [`IexBooks::iter`].
-    #[must_use]
-    pub fn per_symbol(&self) -> &[PerSymbol] {
-        &self.per_symbol
     }
 }

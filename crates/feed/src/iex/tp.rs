@@ -16,8 +16,8 @@
 //! segment.push(b"one")?;
 //! let length = segment.finish(1_499_697_138_000_000_000);
 //! let segment = tp::parse(&buffer[..length])?;
-//! assert_eq!((segment.session(), segment.first(), segment.next()), (session, 5, 6));
-//! assert!(segment.messages().eq([(5, &b"one"[..])]));
+//! assert_eq!((segment.session, segment.first, segment.next()), (session, 5, 6));
+//! assert!(segment.messages.eq([(5, &b"one"[..])]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -27,7 +27,7 @@ use std::fmt;
 
 use tapeline_nanos::Nanos;
 
-use crate::blocks::Cut;
+use crate::framing::MalformedDatagram;
 
 pub use crate::blocks::Messages;
 pub use builder::{DEFAULT_SEGMENT_BYTES, SegmentBuilder, SegmentRefused, heartbeat};
@@ -98,122 +98,37 @@ impl fmt::Display for IexSession {
     }
 }
 
-/// The reason why a datagram is not a segment. The fault is at the sender or on the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum MalformedSegment {
-    /// The bytes are shorter than a header.
-    #[error("shorter than the header of 40 bytes")]
-    ShortHeader,
-    /// The version is not 1.
-    #[error("another version than 1")]
-    Version,
-    /// The datagram ends before the payload that the header announces.
-    #[error("shorter than the payload that it announces")]
-    ShortPayload,
-    /// The payload ends before or within a block's length.
-    #[error("the length of an announced message is missing")]
-    MissingLength,
-    /// A block announces more bytes than the payload contains.
-    #[error("a message runs past the end of the payload")]
-    BlockPastEnd,
-    /// The payload continues after the announced messages.
-    #[error("bytes of the payload belong to no message")]
-    Uncounted,
-    /// The sequence or stream offset is negative, or exceeds 63 bits after the segment.
-    #[error("sequence or stream offset exceed 63 bits")]
-    SequenceOverflow,
-}
-
-impl MalformedSegment {
-    /// All reasons, in the order of [`index`](Self::index).
-    pub const ALL: [Self; 7] = [
-        Self::ShortHeader,
-        Self::Version,
-        Self::ShortPayload,
-        Self::MissingLength,
-        Self::BlockPastEnd,
-        Self::Uncounted,
-        Self::SequenceOverflow,
-    ];
-
-    /// Returns a dense number for an array of counters.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
-    /// Returns a stable label for reports and counters.
-    #[must_use]
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Self::ShortHeader => "short-header",
-            Self::Version => "wrong-version",
-            Self::ShortPayload => "short-payload",
-            Self::MissingLength => "missing-length",
-            Self::BlockPastEnd => "block-past-end",
-            Self::Uncounted => "uncounted-bytes",
-            Self::SequenceOverflow => "sequence-overflow",
-        }
-    }
-}
-
-impl From<Cut> for MalformedSegment {
-    fn from(cut: Cut) -> Self {
-        match cut {
-            Cut::MissingLength => Self::MissingLength,
-            Cut::PastEnd => Self::BlockPastEnd,
-        }
-    }
-}
-
 /// A well-formed segment; all of its blocks have been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Segment<'a> {
-    session: IexSession,
-    offset: u64,
-    first: u64,
-    sent: Nanos,
-    trailing: usize,
-    blocks: &'a [u8],
-    messages: Messages<'a>,
+    /// The session.
+    pub session: IexSession,
+    /// The position of the payload in the session's stream, in bytes.
+    pub offset: u64,
+    /// The sequence of the first message; of the next one, in a heartbeat.
+    pub first: u64,
+    /// The send time, by IEX's clock.
+    pub sent: Nanos,
+    /// Number of bytes after the payload: ignored, but counted.
+    pub trailing: usize,
+    /// The blocks in datagram order, each with its length of two bytes.
+    pub blocks: &'a [u8],
+    /// The messages with their sequences.
+    pub messages: Messages<'a>,
 }
 
-impl<'a> Segment<'a> {
-    /// Returns the session.
-    #[must_use]
-    pub const fn session(&self) -> IexSession {
-        self.session
-    }
-
-    /// Returns the position of the payload in the session's stream, in bytes.
-    #[must_use]
-    pub const fn offset(&self) -> u64 {
-        self.offset
-    }
-
+impl Segment<'_> {
     /// Returns the position of the next segment's payload. Does not overflow: [`parse`] has checked it.
     #[must_use]
     pub const fn next_offset(&self) -> u64 {
         self.offset + self.blocks.len() as u64
     }
 
-    /// Returns the sequence of the first message; of the next one, in a heartbeat.
-    #[must_use]
-    pub const fn first(&self) -> u64 {
-        self.first
-    }
-
     /// Returns the sequence after the last message. Does not overflow: [`parse`] has checked it.
     #[must_use]
     pub const fn next(&self) -> u64 {
         self.messages.end()
-    }
-
-    /// Returns the send time, by IEX's clock.
-    #[must_use]
-    pub const fn sent(&self) -> Nanos {
-        self.sent
     }
 
     /// Returns the number of messages.
@@ -234,30 +149,6 @@ impl<'a> Segment<'a> {
     pub const fn is_start(&self) -> bool {
         self.first == 1 && self.offset == 0
     }
-
-    /// Returns the number of bytes of the payload.
-    #[must_use]
-    pub const fn payload_bytes(&self) -> usize {
-        self.blocks.len()
-    }
-
-    /// Returns the number of bytes after the payload: ignored, but counted.
-    #[must_use]
-    pub const fn trailing(&self) -> usize {
-        self.trailing
-    }
-
-    /// Returns the messages with their sequences.
-    #[must_use]
-    pub const fn messages(&self) -> Messages<'a> {
-        self.messages
-    }
-
-    /// Returns the blocks in datagram order, each with its length of two bytes.
-    #[must_use]
-    pub const fn blocks(&self) -> &'a [u8] {
-        self.blocks
-    }
 }
 
 /// Returns `N` bytes of the header from offset `AT`.
@@ -269,26 +160,27 @@ fn field<const AT: usize, const N: usize>(header: &[u8; HEADER_BYTES]) -> [u8; N
 /// Parses a datagram as a segment and checks that its messages add up to its payload.
 ///
 /// # Errors
-/// [`MalformedSegment`], with nothing delivered. Bytes after the payload are no error; they are counted in the segment.
+/// [`MalformedDatagram`], with nothing delivered. Bytes after the payload are no error; they are counted in the segment.
 #[inline]
-pub fn parse(datagram: &[u8]) -> Result<Segment<'_>, MalformedSegment> {
-    let (header, rest) = datagram.split_first_chunk::<HEADER_BYTES>().ok_or(MalformedSegment::ShortHeader)?;
+pub fn parse(datagram: &[u8]) -> Result<Segment<'_>, MalformedDatagram> {
+    let (header, rest) =
+        datagram.split_first_chunk::<HEADER_BYTES>().ok_or(MalformedDatagram::ShortHeader)?;
     if header[0] != VERSION {
-        return Err(MalformedSegment::Version);
+        return Err(MalformedDatagram::Version);
     }
     let payload = usize::from(u16::from_le_bytes(field::<12, 2>(header)));
     let count = u16::from_le_bytes(field::<14, 2>(header));
-    let (blocks, behind) = rest.split_at_checked(payload).ok_or(MalformedSegment::ShortPayload)?;
+    let (blocks, behind) = rest.split_at_checked(payload).ok_or(MalformedDatagram::ShortPayload)?;
     // Signed on the wire; as unsigned numbers, negative ones are too large.
     let offset = u64::from_le_bytes(field::<16, 8>(header));
     let first = u64::from_le_bytes(field::<24, 8>(header));
     const MOST: u64 = i64::MAX as u64;
     if offset > MOST - payload as u64 || first > MOST - u64::from(count) {
-        return Err(MalformedSegment::SequenceOverflow);
+        return Err(MalformedDatagram::SequenceOverflow);
     }
     let (messages, after) = Messages::split(blocks, first, count, true)?;
     if !after.is_empty() {
-        return Err(MalformedSegment::Uncounted);
+        return Err(MalformedDatagram::Uncounted);
     }
     let session = IexSession {
         protocol: MessageProtocol(u16::from_le_bytes(field::<2, 2>(header))),
@@ -341,23 +233,23 @@ mod tests {
             bytes
         };
         for (bytes, reason) in [
-            (Vec::new(), MalformedSegment::ShortHeader),
-            (good[..39].to_vec(), MalformedSegment::ShortHeader),
-            (with(0, 2), MalformedSegment::Version),
-            (good[..44].to_vec(), MalformedSegment::ShortPayload),
-            (with(14, 2), MalformedSegment::MissingLength),
-            (with(40, 4), MalformedSegment::BlockPastEnd),
-            (with(40, 2), MalformedSegment::Uncounted),
-            (with(14, 0), MalformedSegment::Uncounted),
-            (with(23, 0x80), MalformedSegment::SequenceOverflow),
-            (with(31, 0x80), MalformedSegment::SequenceOverflow),
+            (Vec::new(), MalformedDatagram::ShortHeader),
+            (good[..39].to_vec(), MalformedDatagram::ShortHeader),
+            (with(0, 2), MalformedDatagram::Version),
+            (good[..44].to_vec(), MalformedDatagram::ShortPayload),
+            (with(14, 2), MalformedDatagram::MissingLength),
+            (with(40, 4), MalformedDatagram::BlockPastEnd),
+            (with(40, 2), MalformedDatagram::Uncounted),
+            (with(14, 0), MalformedDatagram::Uncounted),
+            (with(23, 0x80), MalformedDatagram::SequenceOverflow),
+            (with(31, 0x80), MalformedDatagram::SequenceOverflow),
         ] {
             assert_eq!(parse(&bytes), Err(reason), "{bytes:?}");
-            assert_eq!(MalformedSegment::ALL[reason.index()], reason);
+            assert_eq!(MalformedDatagram::ALL[reason.index()], reason);
         }
         assert!(parse(&good).is_ok() && is_likely(&good));
         assert!(!is_likely(&with(1, 1)) && !is_likely(&with(2, 9)));
-        assert_eq!(parse(&[&good[..], b"more"].concat()).unwrap().trailing(), 4);
+        assert_eq!(parse(&[&good[..], b"more"].concat()).unwrap().trailing, 4);
     }
 
     #[test]
@@ -365,7 +257,7 @@ mod tests {
         let bytes = heartbeat(SESSION, 1, 0, 9);
         let segment = parse(&bytes).unwrap();
         assert!(segment.is_heartbeat() && segment.is_start());
-        assert_eq!((segment.next(), segment.sent(), segment.messages().len()), (1, Nanos(9), 0));
-        assert_eq!(segment.session().to_string(), "DEEP 1.0/1/1132462080");
+        assert_eq!((segment.next(), segment.sent, segment.messages.len()), (1, Nanos(9), 0));
+        assert_eq!(segment.session.to_string(), "DEEP 1.0/1/1132462080");
     }
 }

@@ -8,7 +8,7 @@ use tapeline_omm::{FieldListEncoder, Real, Refused, fid};
 
 use super::LevelChange;
 use crate::depth::Action;
-use crate::draft::Price;
+use crate::draft::{self, Price};
 use crate::itch::Side;
 
 /// Returns the head of a market by price map, without summary data or hint.
@@ -33,14 +33,10 @@ impl LevelChange {
             let (level, mut fields) = (&self.level, FieldListEncoder::new(room)?);
             if self.action == Action::Add {
                 fields.real(fid::ORDER_PRC, Real::decimal(level.price.mantissa, level.price.decimals))?;
-                let side = match level.side {
-                    Side::Bid => 1,
-                    Side::Ask => 2,
-                };
-                fields.enumeration(fid::ORDER_SIDE, side)?;
+                fields.enumeration(fid::ORDER_SIDE, draft::side(level.side))?;
             }
             fields.uint(fid::NO_ORD, u64::from(level.orders))?;
-            fields.real(fid::ACC_SIZE, Real::integer(i64::try_from(level.size).unwrap_or(i64::MAX)))?;
+            fields.real(fid::ACC_SIZE, draft::whole(level.size))?;
             fields.time(fid::LV_TIM_NS, Time::from_ns_of_day(self.at_ns))?;
             Ok(fields.finish())
         })

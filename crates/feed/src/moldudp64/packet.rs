@@ -1,34 +1,8 @@
 //! Reading a packet.
 
 use super::{END_OF_SESSION, HEADER_BYTES, HEARTBEAT, MoldSession, fields};
-use crate::blocks::{Cut, Messages};
-
-/// The reason why a datagram is not a MoldUDP64 packet. The fault is at the sender or on the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum MalformedMoldPacket {
-    /// The datagram is shorter than a header.
-    #[error("shorter than the header of 20 bytes")]
-    ShortHeader,
-    /// The datagram ends before or within a block's length.
-    #[error("the length of an announced message is missing")]
-    MissingLength,
-    /// A block announces more bytes than the datagram contains.
-    #[error("a message runs past the end of the datagram")]
-    BlockPastEnd,
-    /// The sequences of the packet's messages do not fit in 64 bits.
-    #[error("sequence and count exceed 64 bits")]
-    SequenceOverflow,
-}
-
-impl From<Cut> for MalformedMoldPacket {
-    fn from(cut: Cut) -> Self {
-        match cut {
-            Cut::MissingLength => Self::MissingLength,
-            Cut::PastEnd => Self::BlockPastEnd,
-        }
-    }
-}
+use crate::blocks::Messages;
+use crate::framing::MalformedDatagram;
 
 /// A well-formed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,11 +101,10 @@ impl<'a> Data<'a> {
 /// Parses a datagram as a packet and checks that every announced message is present.
 ///
 /// # Errors
-/// [`MalformedMoldPacket`], with nothing delivered. Trailing bytes are no error; they are counted in the packet.
+/// [`MalformedDatagram`], with nothing delivered. Trailing bytes are no error; they are counted in the packet.
 #[inline]
-pub fn parse(datagram: &[u8]) -> Result<MoldPacket<'_>, MalformedMoldPacket> {
-    let (head, rest) =
-        datagram.split_first_chunk::<HEADER_BYTES>().ok_or(MalformedMoldPacket::ShortHeader)?;
+pub fn parse(datagram: &[u8]) -> Result<MoldPacket<'_>, MalformedDatagram> {
+    let (head, rest) = datagram.split_first_chunk::<HEADER_BYTES>().ok_or(MalformedDatagram::ShortHeader)?;
     let (session, sequence, count) = fields(head);
     match count {
         HEARTBEAT => return Ok(MoldPacket::Heartbeat { session, next: sequence, trailing: rest.len() }),
@@ -141,7 +114,7 @@ pub fn parse(datagram: &[u8]) -> Result<MoldPacket<'_>, MalformedMoldPacket> {
         _ => {}
     }
     if sequence.checked_add(u64::from(count)).is_none() {
-        return Err(MalformedMoldPacket::SequenceOverflow);
+        return Err(MalformedDatagram::SequenceOverflow);
     }
     let (messages, after) = Messages::split(rest, sequence, count, false)?;
     Ok(MoldPacket::Data(Data { session, trailing: after.len(), messages }))

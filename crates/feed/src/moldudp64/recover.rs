@@ -21,7 +21,8 @@ use std::ops::RangeInclusive;
 
 use tapeline_nanos::Nanos;
 
-use super::{Data, MalformedMoldPacket, MoldPacket, MoldSession, Request, parse};
+use super::{Data, MoldPacket, MoldSession, Request, parse};
+use crate::framing::MalformedDatagram;
 use crate::token_bucket::TokenBucket;
 
 /// The maximum number of messages of one request. One packet holds some forty; several pieces of a large hole are requested at once.
@@ -83,7 +84,7 @@ pub struct Ask {
 pub enum Rejected {
     /// The answer is not a packet.
     #[error("the answer is malformed: {0}")]
-    Malformed(#[from] MalformedMoldPacket),
+    Malformed(#[from] MalformedDatagram),
     /// The answer belongs to another session than the request.
     #[error("the answer is of another session")]
     OtherSession,

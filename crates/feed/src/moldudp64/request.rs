@@ -1,6 +1,7 @@
 //! Requests for retransmission.
 
-use super::{HEADER_BYTES, MAX_MESSAGES, MalformedMoldPacket, MoldSession, fields, header};
+use super::{HEADER_BYTES, MAX_MESSAGES, MoldSession, fields, header};
+use crate::framing::MalformedDatagram;
 
 /// A request to a retransmission server, which answers with one packet to the sender's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,9 +32,9 @@ impl Request {
     /// Parses a datagram as a request. Ignores all bytes after the first 20.
     ///
     /// # Errors
-    /// [`MalformedMoldPacket::ShortHeader`].
-    pub fn decode(datagram: &[u8]) -> Result<Self, MalformedMoldPacket> {
-        let head = datagram.first_chunk::<HEADER_BYTES>().ok_or(MalformedMoldPacket::ShortHeader)?;
+    /// [`MalformedDatagram::ShortHeader`].
+    pub fn decode(datagram: &[u8]) -> Result<Self, MalformedDatagram> {
+        let head = datagram.first_chunk::<HEADER_BYTES>().ok_or(MalformedDatagram::ShortHeader)?;
         let (session, sequence, count) = fields(head);
         Ok(Self { session, sequence, count })
     }

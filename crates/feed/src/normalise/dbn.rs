@@ -192,14 +192,14 @@ fn place(instrument: Instrument) -> Option<BookIndex> {
 
 #[inline]
 fn draft_of(book: &DbnBook, changed: Changed) -> Draft {
-    let (top, volume) = (book.top(), book.volume());
+    let (top, volume) = (book.top, &book.volume);
     let (status, reason) = trading_status(book);
     Draft {
         update: changed.update_type(),
         changed,
         bid: top.bid.map(quote),
         ask: top.ask.map(quote),
-        quote_ns: book.quoted_ns().map(|ns| ns % DAY_NS),
+        quote_ns: book.quoted_ns.map(|ns| ns % DAY_NS),
         trade: volume.last.and_then(|last| {
             let price = price(last.price.defined()?);
             Some(Trade {
@@ -256,7 +256,7 @@ fn auction_of(it: &Imbalance<'_>) -> Auction {
 /// Returns the status of a trading state. If the action does not concern trading (such as a short sale restriction), the record's own flag decides.
 /// Source: Databento's schema status, its actions.
 fn trading_status(book: &DbnBook) -> (TradingStatus, Reason) {
-    let Some(told) = book.status() else { return (TradingStatus::UNDEFINED, Reason::default()) };
+    let Some(told) = book.status else { return (TradingStatus::UNDEFINED, Reason::default()) };
     let status = match (told.action, told.is_trading) {
         (8..=10 | 15, _) => TradingStatus::HALTED,
         (7, _) | (_, Letter(b'Y')) => TradingStatus::NORMAL,

@@ -122,14 +122,14 @@ impl Iex {
     #[inline]
     fn draft_of(&self, instrument: iex::IexInstrument, changed: Changed) -> Option<Draft> {
         let (book, listing) = (self.books.book(instrument)?, self.books.listing(instrument)?);
-        let (top, volume) = (book.top(), book.volume());
+        let (top, volume) = (book.top, &book.volume);
         let (status, reason) = trading_status(listing);
         Some(Draft {
             update: changed.update_type(),
             changed,
             bid: quote(top.bid),
             ask: quote(top.ask),
-            quote_ns: book.quoted_ts_ns().map(|ns| ns % DAY_NS),
+            quote_ns: book.quoted_ts_ns.map(|ns| ns % DAY_NS),
             trade: volume.last.map(|last| Trade {
                 price: price(last.price),
                 size: u64::from(last.size),

@@ -1,6 +1,7 @@
 //! Packets as bytes.
 
 use super::{Login, Reject, SoupSession};
+use crate::digits::Digits;
 
 /// The size of a login in bytes.
 pub const LOGIN_BYTES: usize = 3 + Login::BYTES;
@@ -84,14 +85,8 @@ fn header(kind: u8, bytes: usize) -> Option<[u8; 3]> {
 
 /// Returns a decimal number, padded on the left.
 fn number(number: u64) -> [u8; 20] {
+    let digits = Digits::of(number);
     let mut field = [b' '; 20];
-    let mut rest = number;
-    for place in field.iter_mut().rev() {
-        *place = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
+    field[20 - digits.as_bytes().len()..].copy_from_slice(digits.as_bytes());
     field
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use super::MalformedSoupPacket;
+use crate::itch::encode::text;
+use crate::wire::chunk;
 
 /// The name of a session: ten characters, padded with spaces on either side. Compared without them.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +17,7 @@ impl SoupSession {
     /// Creates a session's name, padded on the right; a longer name is cut.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self(field(name.as_bytes()))
+        Self(text(name))
     }
 
     /// Returns the name without its padding.
@@ -54,7 +56,7 @@ impl Username {
     /// Creates a name; a longer one is cut.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self(field(name.as_bytes()))
+        Self(text(name))
     }
 }
 
@@ -80,7 +82,7 @@ impl Password {
     /// Creates a password; a longer one is cut.
     #[must_use]
     pub fn new(password: &str) -> Self {
-        Self(field(password.as_bytes()))
+        Self(text(password))
     }
 
     /// Returns the password's field in a login.
@@ -122,23 +124,13 @@ impl Login {
     pub(super) const BYTES: usize = 6 + 10 + 10 + 20;
 
     pub(super) fn decode(payload: &[u8; Self::BYTES]) -> Result<Self, MalformedSoupPacket> {
-        let [username, password, session, sequence] = [0..6, 6..16, 16..26, 26..46].map(|at| &payload[at]);
         Ok(Self {
-            username: Username(field(username)),
-            password: Password(field(password)),
-            session: SoupSession(field(session)),
-            sequence: number(sequence)?,
+            username: Username(chunk::<0, 6, _>(payload)),
+            password: Password(chunk::<6, 10, _>(payload)),
+            session: SoupSession(chunk::<16, 10, _>(payload)),
+            sequence: number(&payload[26..])?,
         })
     }
-}
-
-/// Returns a field's bytes, padded if there are fewer.
-fn field<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    let mut field = [b' '; N];
-    for (to, from) in field.iter_mut().zip(bytes) {
-        *to = *from;
-    }
-    field
 }
 
 /// Parses a decimal number between spaces.

@@ -1,5 +1,6 @@
 //! IEX: segments, the decoder of TOPS and DEEP, and books made of any messages.
 
+use tapeline_feed::framing::MalformedDatagram;
 use tapeline_feed::iex::encode::{SecurityEvent, text};
 use tapeline_feed::iex::tp::{self, IexSession, MessageProtocol, SegmentBuilder, heartbeat};
 use tapeline_feed::iex::{self, IexMessageType, IexSettings};
@@ -13,31 +14,30 @@ const BOUNDS: IexSettings = IexSettings { max_symbols: 5, max_levels: 8 };
 pub(crate) fn segment(bytes: &[u8]) {
     match tp::parse(bytes) {
         Ok(segment) => {
-            let used = tp::HEADER_BYTES + segment.payload_bytes();
-            assert_eq!(used + segment.trailing(), bytes.len());
-            assert_eq!(segment.next() - segment.first(), u64::from(segment.count()));
-            assert_eq!(segment.next_offset() - segment.offset(), segment.payload_bytes() as u64);
-            let blocks: usize = segment.messages().map(|(_, message)| 2 + message.len()).sum();
-            assert_eq!(blocks, segment.payload_bytes());
-            assert!(segment.messages().map(|(sequence, _)| sequence).eq(segment.first()..segment.next()));
+            let used = tp::HEADER_BYTES + segment.blocks.len();
+            assert_eq!(used + segment.trailing, bytes.len());
+            assert_eq!(segment.next() - segment.first, u64::from(segment.count()));
+            assert_eq!(segment.next_offset() - segment.offset, segment.blocks.len() as u64);
+            let blocks: usize = segment.messages.map(|(_, message)| 2 + message.len()).sum();
+            assert_eq!(blocks, segment.blocks.len());
+            assert!(segment.messages.map(|(sequence, _)| sequence).eq(segment.first..segment.next()));
             // Written again, it is the same but for a byte that means nothing.
             let mut again = vec![0; used];
-            let builder =
-                SegmentBuilder::new(&mut again, segment.session(), segment.first(), segment.offset());
+            let builder = SegmentBuilder::new(&mut again, segment.session, segment.first, segment.offset);
             let mut builder = builder.unwrap();
             if used <= tp::DEFAULT_SEGMENT_BYTES {
-                for (_, message) in segment.messages() {
+                for (_, message) in segment.messages {
                     builder.push(message).unwrap();
                 }
-                let length = builder.finish(segment.sent().0);
+                let length = builder.finish(segment.sent.0);
                 again[1] = bytes[1];
                 assert_eq!(again[..length], bytes[..used]);
             }
             assert!(tp::parse(&bytes[..used - 1]).is_err());
-            messages(segment.messages().map(|(_, message)| message));
+            messages(segment.messages.map(|(_, message)| message));
         }
-        Err(tp::MalformedSegment::ShortHeader) => assert!(bytes.len() < tp::HEADER_BYTES),
-        Err(reason) => assert_eq!(tp::MalformedSegment::ALL[reason.index()], reason),
+        Err(MalformedDatagram::ShortHeader) => assert!(bytes.len() < tp::HEADER_BYTES),
+        Err(reason) => assert_eq!(MalformedDatagram::ALL[reason.index()], reason),
     }
 }
 
@@ -54,7 +54,7 @@ fn messages<'a>(messages: impl Iterator<Item = &'a [u8]>) {
         let wanted = filter.wants(bytes);
         let books = |normaliser: &Iex| -> Vec<_> {
             let books = normaliser.books().iter();
-            books.map(|(_, book, _)| (book.top(), book.symbol())).collect()
+            books.map(|(_, book, _)| (book.top, book.symbol)).collect()
         };
         let before = books(&normaliser);
         let taken = normaliser.apply(bytes).is_ok();

@@ -1,8 +1,8 @@
 //! MoldUDP64: packets and requests.
 
-use tapeline_feed::framing::Framing;
+use tapeline_feed::framing::{Framing, MalformedDatagram};
 use tapeline_feed::moldudp64::{
-    HEADER_BYTES, MalformedMoldPacket, MoldPacket, PacketBuilder, Request, end_of_session, heartbeat, parse,
+    HEADER_BYTES, MoldPacket, PacketBuilder, Request, end_of_session, heartbeat, parse,
 };
 
 /// A datagram is a packet, every byte of which is accounted for; or it has a reason why not.
@@ -17,7 +17,7 @@ pub(crate) fn packet(bytes: &[u8]) {
             assert!(parse(&bytes[..used - 1]).is_err());
             assert_eq!(parse(&bytes[..used]).unwrap().trailing(), 0);
         }
-        Err(MalformedMoldPacket::ShortHeader) => assert!(bytes.len() < HEADER_BYTES),
+        Err(MalformedDatagram::ShortHeader) => assert!(bytes.len() < HEADER_BYTES),
         Err(_) => assert!(bytes.len() >= HEADER_BYTES),
     }
     request(bytes);

@@ -88,7 +88,7 @@ pub(super) fn print(
             output::print(&parts.join("\n\n\n"))?;
         }
     }
-    let books = files.iter().flat_map(|file| file.summary.books().iter());
+    let books = files.iter().flat_map(|file| file.summary.books.iter());
     let names: Vec<&str> = books.map(|(_, book)| book.name()).collect();
     note_unknown(symbols, &names);
     for file in files {
@@ -280,27 +280,27 @@ impl MetadataReport {
 
 impl SymbolReport {
     fn of(book: &DbnBook, levels: Option<usize>) -> Self {
-        let volume = book.volume();
+        let volume = &book.volume;
         let side = |side, count| book.levels(side).take(count).map(figures).collect();
         Self {
             name: book.name().to_owned(),
-            publisher: book.publisher(),
-            instrument: book.instrument(),
-            records: book.records(),
+            publisher: book.publisher,
+            instrument: book.instrument,
+            records: book.records,
             trades: volume.trades,
             volume: volume.size,
             last_trade_price_size_ts: volume.last.map(|last| (last.price.0, last.size, last.ts_event)),
-            bid: book.top().bid.map(figures),
-            ask: book.top().ask.map(figures),
+            bid: book.top.bid.map(figures),
+            ask: book.top.ask.map(figures),
             live_orders: book.live_orders(),
             tick: book.definition().and_then(|it| it.tick.defined()).map(|tick| tick.0),
             display_factor: book
                 .definition()
                 .and_then(|it| it.display_factor.defined())
                 .map(|factor| factor.0),
-            status: book.status().map(|status| (status.action, status.reason)),
+            status: book.status.map(|status| (status.action, status.reason)),
             statistics: book
-                .statistics()
+                .statistics
                 .iter()
                 .map(|statistic| {
                     (statistic.kind, (statistic.price.defined().map(|price| price.0), statistic.quantity))
@@ -313,26 +313,26 @@ impl SymbolReport {
 
 impl Report {
     fn of(file: &DbnFile, symbols: &[String], levels: usize) -> Self {
-        let (summary, books) = (&file.summary, file.summary.books());
+        let (summary, books) = (&file.summary, &file.summary.books);
         let counters = books.counters();
-        let numbers: BTreeSet<u32> = books.iter().map(|(_, book)| book.instrument()).collect();
+        let numbers: BTreeSet<u32> = books.iter().map(|(_, book)| book.instrument).collect();
         Self {
             name: file.name.clone(),
             bytes: file.bytes,
             bytes_consumed: file.bytes_consumed,
             error: file.error.clone(),
             metadata: file.metadata.as_ref().map(MetadataReport::of),
-            records: summary.records(),
+            records: summary.records,
             by_rtype: summary.by_kind().map(|(kind, count)| (name_of(kind), count)).collect(),
             record_sizes: summary.by_length().collect(),
-            first_ts_event: summary.ts_event().first,
-            last_ts_event: summary.ts_event().last,
-            first_ts_recv: summary.ts_recv().first,
-            last_ts_recv: summary.ts_recv().last,
-            first_sequence: summary.sequence().first,
-            last_sequence: summary.sequence().last,
-            times_going_back: summary.times_going_back(),
-            publishers: summary.by_publisher().clone(),
+            first_ts_event: summary.ts_event.first,
+            last_ts_event: summary.ts_event.last,
+            first_ts_recv: summary.ts_recv.first,
+            last_ts_recv: summary.ts_recv.last,
+            first_sequence: summary.sequence.first,
+            last_sequence: summary.sequence.last,
+            times_going_back: summary.times_going_back,
+            publishers: summary.by_publisher.clone(),
             instruments: numbers.len(),
             actions: summary.by_action().map(|(letter, count)| (letter.to_string(), count)).collect(),
             sides: summary.by_side().map(|(letter, count)| (letter.to_string(), count)).collect(),
@@ -345,7 +345,7 @@ impl Report {
                 odd_orders: counters.odd_orders,
                 refused_orders: counters.refused_orders,
                 refused_instruments: counters.refused_instruments,
-                malformed_records: summary.malformed(),
+                malformed_records: summary.malformed,
                 events_without_end: books.iter().filter(|(_, book)| book.in_event()).count() as u64,
             },
             live_orders_end: books.live_orders(),
@@ -364,9 +364,9 @@ impl Report {
     /// Tables for people, with the `top` instruments by number of records.
     fn tables(&self, file: &DbnFile, top: usize) -> String {
         let mut parts = vec![self.heading(), self.kinds(file)];
-        let books = file.summary.books();
+        let books = &file.summary.books;
         let mut busiest: Vec<&DbnBook> = books.iter().map(|(_, book)| book).collect();
-        busiest.sort_by_key(|book| (std::cmp::Reverse(book.records()), book.name().to_owned()));
+        busiest.sort_by_key(|book| (std::cmp::Reverse(book.records), book.name().to_owned()));
         let mut rows =
             table(["instrument", "number", "records", "trades", "volume", "last", "bid", "ask", "orders"]);
         for book in busiest.iter().take(top) {
@@ -378,13 +378,13 @@ impl Report {
             };
             rows.add_row([
                 book.name().to_owned(),
-                book.instrument().to_string(),
-                thousands(book.records()),
-                thousands(book.volume().trades),
-                thousands(book.volume().size),
-                book.volume().last.map_or_else(|| "–".to_owned(), |last| last.price.to_string()),
-                best(book.top().bid),
-                best(book.top().ask),
+                book.instrument.to_string(),
+                thousands(book.records),
+                thousands(book.volume.trades),
+                thousands(book.volume.size),
+                book.volume.last.map_or_else(|| "–".to_owned(), |last| last.price.to_string()),
+                best(book.top.bid),
+                best(book.top.ask),
                 book.live_orders().map_or_else(|| "–".to_owned(), |orders| thousands(orders as u64)),
             ]);
         }

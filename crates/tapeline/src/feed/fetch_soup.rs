@@ -214,7 +214,7 @@ impl FetchSoup {
             if over {
                 return Ok(End::SessionOver);
             }
-            progress.set(fetch.tally.summary.messages());
+            progress.set(fetch.tally.summary.messages);
             if stop.requested() {
                 link.log_out();
                 return Ok(End::Stopped);

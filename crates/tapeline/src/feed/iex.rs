@@ -87,16 +87,16 @@ impl IexFindings {
             self.streams.resize(line.number() + 1, Stream::default());
         }
         self.streams[line.number()].segment(&segment);
-        if !segment.session().protocol.is_read() {
+        if !segment.session.protocol.is_read() {
             self.unread += 1;
             return true;
         }
-        for (_, message) in segment.messages() {
+        for (_, message) in segment.messages {
             // The counts include malformed messages.
             let _ = self.whole.message(message);
         }
         if self.restart == Restart::Raw {
-            for (_, message) in segment.messages() {
+            for (_, message) in segment.messages {
                 self.tally.summary.message(message);
             }
         } else {

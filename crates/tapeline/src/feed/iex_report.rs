@@ -291,7 +291,7 @@ impl IexReport {
 /// The symbols with the most messages.
 fn busiest(found: &IexFindings, top: usize) -> String {
     let summary = &found.tally.summary;
-    let mut symbols: Vec<_> = summary.books().iter().zip(summary.per_symbol()).collect();
+    let mut symbols: Vec<_> = summary.books.iter().zip(&summary.per_symbol).collect();
     symbols.sort_by_key(|(_, counted)| std::cmp::Reverse(counted.messages));
     let mut rows = table(["symbol", "messages", "trades", "shares", "last", "bid", "ask", "status"]);
     let quote = |quote: IexQuote| match quote.is_some() {
@@ -299,15 +299,15 @@ fn busiest(found: &IexFindings, top: usize) -> String {
         false => "–".to_owned(),
     };
     for ((_, book, listing), counted) in symbols.iter().take(top) {
-        let volume = book.volume();
+        let volume = book.volume;
         rows.add_row([
-            book.symbol().to_string(),
+            book.symbol.to_string(),
             thousands(counted.messages),
             thousands(volume.trades),
             thousands(volume.shares),
             volume.last.map_or_else(|| "–".to_owned(), |last| last.price.to_string()),
-            quote(book.top().bid),
-            quote(book.top().ask),
+            quote(book.top.bid),
+            quote(book.top.ask),
             format!(
                 "{}{}",
                 letter(listing.trading),
@@ -418,7 +418,7 @@ impl ResultReport {
             summary
                 .books()
                 .iter()
-                .zip(summary.per_symbol())
+                .zip(&summary.per_symbol)
                 .map(|((_, book, listing), counted)| (book, listing, counted))
         };
         let counted = |of: fn(&PerSymbol) -> u64| {
@@ -435,23 +435,23 @@ impl ResultReport {
             with(|_, listing, _| listing.directory.is_some()).map(|(book, ..)| name(book)).collect();
         directory.sort_unstable();
         let lines = (0..found.streams.len()).filter_map(Line::new);
-        let counters = summary.books().counters();
+        let counters = summary.books.counters();
         Self {
-            counts: CountsReport::of(summary.counts()),
+            counts: CountsReport::of(&summary.counts),
             dropped_as_duplicate: lines.map(|line| found.arbiter.line(line).duplicates).sum(),
             missing_messages: tally.missing,
             missing_ranges: tally.gaps.clone(),
             missing_range_count: tally.gap_count,
             resets: tally.resets.saturating_sub(1),
-            symbols: summary.books().iter().len(),
+            symbols: summary.books.iter().len(),
             symbols_with_quote: with(|_, _, counted| counted.quotes > 0).count(),
             symbols_with_book: with(|_, _, counted| counted.levels > 0).count(),
             symbols_with_trading_status: with(|_, listing, _| listing.trading.0 != 0).count(),
             unknown_levels: counters.no_level,
             levels_without_room: counters.full_side,
             messages_without_room: counters.refused,
-            volume: with(|book, _, _| book.volume().last.is_some() || book.volume().broken_trades > 0)
-                .map(|(book, ..)| (name(book), VolumeReport::of(book.volume())))
+            volume: with(|book, _, _| book.volume.last.is_some() || book.volume.broken_trades > 0)
+                .map(|(book, ..)| (name(book), VolumeReport::of(&book.volume)))
                 .collect(),
             quotes_flags_ts_bidsz_bidpx_askpx_asksz: with(quoted)
                 .map(|(book, listing, _)| (name(book), quote_of(book, listing)))
@@ -484,13 +484,13 @@ impl ResultReport {
 }
 
 fn name(book: &IexBook) -> String {
-    book.symbol().to_string()
+    book.symbol.to_string()
 }
 
 /// The best bid and ask, with the flags and the time of the last quote.
 fn quote_of(book: &IexBook, listing: &Listing) -> QuoteReport {
-    let top = book.top();
-    let ts_ns = book.quoted_ts_ns().unwrap_or_default().max(listing.quote_ts_ns);
+    let top = book.top;
+    let ts_ns = book.quoted_ts_ns.unwrap_or_default().max(listing.quote_ts_ns);
     (listing.quote_flags, ts_ns, top.bid.size, top.bid.price.0, top.ask.price.0, top.ask.size)
 }
 

@@ -85,14 +85,14 @@ impl ItchReport {
         let summary = &tally.summary;
         let (books, counters) = (summary.books(), summary.counters());
         let (known, unknown): (Vec<_>, Vec<_>) =
-            summary.by_type().iter().partition(|(kind, _)| matches!(kind, MessageKind::Known(_)));
+            summary.counters().messages.iter().partition(|(kind, _)| matches!(kind, MessageKind::Known(_)));
         let named = |locate, book: &Book| match book.symbol() {
             symbol if symbol.is_blank() => format!("#{locate}"),
             symbol => symbol.to_string(),
         };
         Self {
-            messages: summary.messages(),
-            message_bytes: summary.message_bytes(),
+            messages: summary.messages,
+            message_bytes: summary.message_bytes,
             by_type: known.iter().map(|(kind, count)| (kind.letter() as char, *count)).collect(),
             type_names: known
                 .iter()
@@ -105,12 +105,12 @@ impl ItchReport {
                 .iter()
                 .map(|(kind, count)| (kind.letter().escape_ascii().to_string(), *count))
                 .collect(),
-            first_timestamp_ns: summary.first_ns_of_day(),
-            last_timestamp_ns: summary.last_ns_of_day(),
-            first_time: summary.first_ns_of_day().map(time_of_day),
-            last_time: summary.last_ns_of_day().map(time_of_day),
-            timestamps_going_back: summary.times_going_back(),
-            system_events: summary.system_events().iter().map(|(code, ns)| (code.to_string(), *ns)).collect(),
+            first_timestamp_ns: summary.first_ns_of_day,
+            last_timestamp_ns: summary.last_ns_of_day,
+            first_time: summary.first_ns_of_day.map(time_of_day),
+            last_time: summary.last_ns_of_day.map(time_of_day),
+            timestamps_going_back: summary.times_going_back,
+            system_events: summary.system_events.iter().map(|(code, ns)| (code.to_string(), *ns)).collect(),
             directory: books
                 .iter()
                 .filter(|(_, book)| book.is_listed())

@@ -289,16 +289,16 @@ impl FeedReport {
             reports.insert(letter.to_string(), LineReport::of(line));
         }
         Self {
-            sessions: summary.sessions().iter().map(ToString::to_string).collect(),
+            sessions: summary.sessions.iter().map(ToString::to_string).collect(),
             counts,
             first_delivery_by_feed: first,
             unique_messages: arbiter.statistics().delivered,
-            first_sequence: summary.sequences().map(|(first, _)| first),
+            first_sequence: summary.sequences.map(|(first, _)| first),
             next_sequence: arbiter.next_sequence(),
-            end_of_session_sequence: summary.end_of_session_sequence(),
-            missing_ranges: summary.gaps().to_vec(),
-            missing_range_count: summary.gap_count(),
-            missing_messages: summary.missing_messages(),
+            end_of_session_sequence: summary.end_of_session_sequence,
+            missing_ranges: summary.gaps.to_vec(),
+            missing_range_count: summary.gap_count,
+            missing_messages: summary.missing_messages,
             lines: reports,
         }
     }
