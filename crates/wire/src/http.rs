@@ -130,7 +130,6 @@ impl Server {
     }
 
     /// Returns the address at which the server listens.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }

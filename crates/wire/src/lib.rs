@@ -35,6 +35,7 @@
 mod error;
 #[cfg(feature = "http")]
 pub mod http;
+mod impls;
 pub mod interface;
 pub mod local;
 #[cfg(any(feature = "http", feature = "rssl"))]

@@ -8,7 +8,6 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -16,6 +15,8 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use rustix::net::sockopt::socket_peercred;
+
+use crate::impls::has_descriptor;
 
 /// A listening socket. Dropping it removes its name.
 #[derive(Debug)]
@@ -26,7 +27,6 @@ pub struct LocalListener {
 }
 
 /// Returns `true` if a name is in the abstract namespace.
-#[must_use]
 pub fn is_abstract(name: &Path) -> bool {
     name.as_os_str().as_bytes().starts_with(b"@")
 }
@@ -82,11 +82,7 @@ impl LocalListener {
     }
 }
 
-impl AsFd for LocalListener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-}
+has_descriptor!(LocalListener, listener);
 
 impl Drop for LocalListener {
     fn drop(&mut self) {

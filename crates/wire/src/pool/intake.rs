@@ -1,7 +1,6 @@
 //! The receiving thread's end of a pool.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,6 +12,7 @@ use super::memory::{Pages, Slot};
 use super::stock::Stock;
 use super::{Policy, PoolSettings, PooledDatagram, Returned};
 use crate::Error;
+use crate::impls::shown;
 use crate::udp::{Batch, UdpReceiver};
 
 /// The receiving thread's end: reads datagrams from sockets into slots and delivers them to the
@@ -114,17 +114,7 @@ impl Intake {
         let count = receiver.receive_with(|fd| loaded.fill(fd))?;
         // After a network error no slot is filled.
         if count > 0 {
-            let staged = &mut self.staged;
-            loaded.unload(|arrival| {
-                staged.push_back(PooledDatagram {
-                    slot: arrival.slot,
-                    received: arrival.received,
-                    // Does not truncate: a slot is shorter than 65,536 bytes.
-                    length: arrival.length as u16,
-                    line,
-                    truncated: arrival.truncated,
-                });
-            });
+            loaded.unload(line, &mut self.staged);
             self.note_high_water();
         }
         Ok(PoolReceived { count, ..PoolReceived::default() })
@@ -174,19 +164,16 @@ impl Intake {
     }
 
     /// Returns the number of datagrams received and not yet delivered.
-    #[must_use]
     pub fn staged(&self) -> usize {
         self.staged.len()
     }
 
     /// Returns the counts of the pool.
-    #[must_use]
     pub fn counters(&self) -> PoolCounters {
         self.counters
     }
 
     /// Returns the kind of memory pages of the slots.
-    #[must_use]
     pub fn pages(&self) -> Pages {
         self.pages
     }
@@ -272,14 +259,4 @@ impl Intake {
     }
 }
 
-impl fmt::Debug for Intake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Intake")
-            .field("bound", &self.bound)
-            .field("policy", &self.policy)
-            .field("loaded", &self.loaded.len())
-            .field("staged", &self.staged.len())
-            .field("counters", &self.counters)
-            .finish_non_exhaustive()
-    }
-}
+shown!(Intake, it => bound: it.bound, policy: it.policy, staged: it.staged.len(), counters: it.counters);

@@ -169,28 +169,24 @@ pub struct PooledDatagram {
 impl PooledDatagram {
     /// Returns the payload; cut to [`SLOT_BYTES`] if [`is_truncated`](Self::is_truncated).
     #[inline]
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.slot.bytes(usize::from(self.length))
     }
 
     /// Returns the kernel's receive time, if the socket has stamps.
     #[inline]
-    #[must_use]
     pub fn received(&self) -> Option<Nanos> {
         self.received
     }
 
     /// Returns the number of the line on which the datagram arrived, as given to [`Intake::receive`].
     #[inline]
-    #[must_use]
     pub fn line(&self) -> u8 {
         self.line
     }
 
     /// Returns `true` if the datagram was longer than a slot, so that its end is lost.
     #[inline]
-    #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.truncated
     }

@@ -57,7 +57,6 @@ impl Outlet {
     }
 
     /// Returns the number of datagrams taken so far.
-    #[must_use]
     pub fn taken(&self) -> u64 {
         self.filled.read()
     }
@@ -82,7 +81,6 @@ impl PooledDatagrams<'_> {
 
     /// Returns the number of datagrams, at least 1.
     #[expect(clippy::len_without_is_empty, reason = "never empty")]
-    #[must_use]
     pub fn len(&self) -> usize {
         self.records.len()
     }

@@ -1,12 +1,14 @@
 //! Waits that end at an exact time; a poll alone has a resolution of one millisecond.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
+
+use crate::impls::has_descriptor;
 
 /// A timer that a poll can wait for: readable from its set time on, until it is set again.
 #[derive(Debug)]
@@ -29,15 +31,11 @@ impl Alarm {
     }
 }
 
-impl AsFd for Alarm {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+has_descriptor!(Alarm, 0);
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsFd, AsRawFd};
 
     use mio::unix::SourceFd;
     use mio::{Events, Interest, Poll, Token};

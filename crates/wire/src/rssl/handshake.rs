@@ -20,7 +20,6 @@ impl Version {
     const ALL: [Self; 4] = [Self::V11, Self::V12, Self::V13, Self::V14];
 
     /// Returns the version to try after a server closed without an answer to this one.
-    #[must_use]
     pub fn below(self) -> Option<Self> {
         Self::ALL.into_iter().rfind(|version| *version < self)
     }

@@ -1,6 +1,5 @@
 //! Frames messages, and buffers the bytes to send.
 
-use std::fmt;
 use std::io::IoSlice;
 
 use super::compression::{self, Deflater};
@@ -11,6 +10,7 @@ use super::session::Negotiated;
 use super::settings::{Compression, ConnectionSettings, LARGEST_FRAGMENT, SMALLEST_FRAGMENT};
 use super::unsent::{Content, Shape, unpack};
 use super::websocket::{self, Deflated, Envelope, LONGEST_HEADER, MessageKind, Part};
+use crate::impls::shown;
 
 /// The result of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -386,7 +386,6 @@ impl Output {
     /// fragmented JSON message, because a WebSocket permits no other message between its fragments.
     pub(super) fn ping(&mut self) {
         self.claimed = 0;
-
         let json = self.framing.is_some_and(|framing| framing.json);
         if json && !self.long.is_empty() {
             return;
@@ -395,10 +394,7 @@ impl Output {
             Some(envelope) if json => {
                 envelope.put(&mut self.waiting, Part::whole(MessageKind::Text), [websocket::PING, &[], &[]])
             }
-            Some(envelope) => {
-                envelope.put(&mut self.waiting, Part::whole(MessageKind::Binary), [&PING, &[], &[]])
-            }
-            None => put_whole(&mut self.waiting, &PING),
+            _ => self.whole(&PING),
         };
         self.frames += u64::from(done);
     }
@@ -406,12 +402,17 @@ impl Output {
     /// Queues a handshake message; there is always space for it.
     pub(super) fn handshake(&mut self, message: &[u8]) {
         self.claimed = 0;
+        self.whole(message);
+    }
+
+    /// Queues bytes that are a message by themselves, if there is space.
+    fn whole(&mut self, message: &[u8]) -> bool {
         match &mut self.envelope {
             Some(envelope) => {
                 envelope.put(&mut self.waiting, Part::whole(MessageKind::Binary), [message, &[], &[]])
             }
             None => put_whole(&mut self.waiting, message),
-        };
+        }
     }
 
     /// Frames the pack and the rest of a long message. Returns `true` if all of it fit.
@@ -664,15 +665,7 @@ fn put_whole(waiting: &mut Outgoing, message: &[u8]) -> bool {
     true
 }
 
-impl fmt::Debug for Output {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: they may contain a password.
-        f.debug_struct("Output")
-            .field("unsent", &self.unsent())
-            .field("frames", &self.frames)
-            .finish_non_exhaustive()
-    }
-}
+shown!(Output, it => unsent: it.unsent(), frames: it.frames);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]

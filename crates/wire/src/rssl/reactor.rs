@@ -21,6 +21,7 @@ use super::settings::ConnectionSettings;
 use super::transport::Transport;
 use crate::Error;
 use crate::error::Operation;
+use crate::impls::shown;
 use crate::polling::{self, Readiness};
 use crate::tcp::{Listener, TcpSocket};
 
@@ -819,11 +820,4 @@ impl AsFd for Reactor {
     }
 }
 
-impl std::fmt::Debug for Reactor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reactor")
-            .field("connections", &self.len())
-            .field("listeners", &self.listeners.len())
-            .finish_non_exhaustive()
-    }
-}
+shown!(Reactor, it => connections: it.len(), listeners: it.listeners.len());

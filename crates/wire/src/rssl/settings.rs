@@ -232,7 +232,6 @@ impl ConnectionSettings {
     /// Returns the maximum memory, in bytes, of a server's connection with these settings, whatever its peer does, if
     /// no sent message is longer than `longest_sent`. Not included: incomplete messages
     /// ([`Reactor::limit_held`](super::Reactor::limit_held)), and the system's socket buffers.
-    #[must_use]
     pub fn memory_bound(&self, longest_sent: usize) -> usize {
         let fragment = usize::from(self.max_fragment_size);
         // The rest of a long message that does not fit into the buffer; below, its compressed form, which can

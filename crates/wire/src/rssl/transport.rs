@@ -1,6 +1,5 @@
 //! The transport of a session's bytes: a socket, with or without TLS.
 
-use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
@@ -10,6 +9,7 @@ use super::fault::Reason;
 use super::in_memory::NearEnd;
 use super::settings::ConnectionSettings;
 use crate::Error;
+use crate::impls::shown;
 use crate::tcp::{Received, TcpSocket};
 
 /// The carrier of a session's bytes.
@@ -235,11 +235,4 @@ fn failed(cause: io::Error) -> Reason {
     }
 }
 
-impl fmt::Debug for Encrypted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Encrypted")
-            .field("socket", &self.socket)
-            .field("handshaking", &self.tls.is_handshaking())
-            .finish_non_exhaustive()
-    }
-}
+shown!(Encrypted, it => socket: it.socket, handshaking: it.tls.is_handshaking());

@@ -21,6 +21,7 @@ pub use self::socket::Socket;
 use tapeline_measure::instant;
 
 use crate::error::Operation;
+use crate::impls::shown;
 use crate::polling::{self, Readiness};
 use crate::tcp::{self, Received};
 use crate::{Error, local};
@@ -316,7 +317,6 @@ impl Streams {
     }
 
     /// Returns `true` if all bytes for a connection have left this process.
-    #[must_use]
     pub fn is_flushed(&self, id: StreamId) -> bool {
         self.peers
             .get(id.0 as usize)
@@ -324,13 +324,11 @@ impl Streams {
     }
 
     /// Returns the peer's address; `None` for a process of this machine without an address.
-    #[must_use]
     pub fn peer_address(&self, id: StreamId) -> Option<SocketAddr> {
         self.peers.get(id.0 as usize)?.socket.peer_address()
     }
 
     /// Returns why a connection is over, if it is.
-    #[must_use]
     pub fn why(&self, id: StreamId) -> Option<&Over> {
         self.peers.get(id.0 as usize)?.over.as_ref()
     }
@@ -346,19 +344,16 @@ impl Streams {
     }
 
     /// Returns the number of connections, including those that are over and not closed yet.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.peers.len()
     }
 
     /// Returns `true` if there are no connections.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.peers.is_empty()
     }
 
     /// Returns the number of connections closed at once because there were too many.
-    #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
     }
@@ -491,8 +486,4 @@ impl AsFd for Listener {
     }
 }
 
-impl fmt::Debug for Streams {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Streams").field("settings", &self.settings).field("connections", &self.len()).finish()
-    }
-}
+shown!(Streams, it => settings: it.settings, connections: it.len());

@@ -1,7 +1,7 @@
 //! One end of a stream: TCP, or a Unix-domain socket of this machine.
 
 use std::fmt;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -60,20 +60,10 @@ impl Socket {
     /// The connection is broken.
     #[inline]
     pub fn receive(&mut self, room: &mut [u8]) -> Result<Received, Error> {
-        let stream = match &mut self.0 {
-            Kind::Tcp(socket) => return socket.receive(room),
-            Kind::Local(stream) => stream,
-        };
-        if room.is_empty() {
-            return Ok(Received::Full);
-        }
-        loop {
-            match stream.read(room) {
-                Ok(0) => return Ok(Received::Closed),
-                Ok(count) => return Ok(Received::Bytes(count)),
-                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Nothing),
-                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                Err(cause) => return Err(Error::socket(Operation::Receive, LOCAL, cause)),
+        match &mut self.0 {
+            Kind::Tcp(socket) => socket.receive(room),
+            Kind::Local(stream) => {
+                tcp::receive(stream, room).map_err(|errno| Error::socket(Operation::Receive, LOCAL, errno))
             }
         }
     }
@@ -84,16 +74,11 @@ impl Socket {
     /// The connection is broken, or could not be made.
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> Result<usize, Error> {
-        let stream = match &mut self.0 {
-            Kind::Tcp(socket) => return socket.send(&[IoSlice::new(bytes)]),
-            Kind::Local(stream) => stream,
-        };
-        loop {
-            match stream.write(bytes) {
-                Ok(count) => return Ok(count),
-                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(0),
-                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                Err(cause) => return Err(Error::socket(Operation::Send, LOCAL, cause)),
+        let pieces = [IoSlice::new(bytes)];
+        match &mut self.0 {
+            Kind::Tcp(socket) => socket.send(&pieces),
+            Kind::Local(stream) => {
+                tcp::send(stream, &pieces).map_err(|errno| Error::socket(Operation::Send, LOCAL, errno))
             }
         }
     }

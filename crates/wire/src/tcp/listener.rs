@@ -1,7 +1,7 @@
 //! A listening socket.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::net::{self, SocketFlags, sockopt};
@@ -10,6 +10,7 @@ use super::socket::open;
 use super::{Stream, TcpSocket};
 use crate::Error;
 use crate::error::Operation;
+use crate::impls::has_descriptor;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -82,8 +83,4 @@ impl Listener {
     }
 }
 
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
+has_descriptor!(Listener, socket);

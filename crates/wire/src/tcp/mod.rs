@@ -25,6 +25,8 @@ use rustix::io::Errno;
 pub(crate) use input::Input;
 pub use listener::Listener;
 pub use socket::TcpSocket;
+#[cfg(feature = "streams")]
+pub(crate) use socket::{receive, send};
 pub use stream::Stream;
 
 /// The result of a read.

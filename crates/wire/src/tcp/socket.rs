@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -13,6 +13,7 @@ use rustix::net::{
 use super::Received;
 use crate::Error;
 use crate::error::Operation;
+use crate::impls::has_descriptor;
 
 /// One end of a connection, without buffers of its own.
 ///
@@ -58,18 +59,7 @@ impl TcpSocket {
         if self.connecting {
             return Ok(Received::Nothing);
         }
-        if room.is_empty() {
-            return Ok(Received::Full);
-        }
-        loop {
-            match net::recv(&self.fd, &mut *room, RecvFlags::empty()) {
-                Ok((0, _)) => return Ok(Received::Closed),
-                Ok((count, _)) => return Ok(Received::Bytes(count)),
-                Err(Errno::AGAIN) => return Ok(Received::Nothing),
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(Error::socket(Operation::Receive, self.peer, errno)),
-            }
-        }
+        receive(&self.fd, room).map_err(|errno| Error::socket(Operation::Receive, self.peer, errno))
     }
 
     /// Sends the pieces once, as far as the socket accepts them, and returns the number of bytes; 0 if the socket is
@@ -81,14 +71,7 @@ impl TcpSocket {
         if self.connecting && !self.has_connected()? {
             return Ok(0);
         }
-        loop {
-            match net::sendmsg(&self.fd, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
-                Ok(count) => return Ok(count),
-                Err(Errno::AGAIN) => return Ok(0),
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(Error::socket(Operation::Send, self.peer, errno)),
-            }
-        }
+        send(&self.fd, pieces).map_err(|errno| Error::socket(Operation::Send, self.peer, errno))
     }
 
     /// Tells the peer that nothing more will be sent. Bytes that the peer sends until then can still be received;
@@ -160,9 +143,35 @@ impl TcpSocket {
     }
 }
 
-impl AsFd for TcpSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+has_descriptor!(TcpSocket, fd);
+
+/// Reads once from a stream of any kind; see [`TcpSocket::receive`].
+#[inline]
+pub(crate) fn receive(stream: impl AsFd, room: &mut [u8]) -> Result<Received, Errno> {
+    if room.is_empty() {
+        return Ok(Received::Full);
+    }
+    loop {
+        match net::recv(&stream, &mut *room, RecvFlags::empty()) {
+            Ok((0, _)) => return Ok(Received::Closed),
+            Ok((count, _)) => return Ok(Received::Bytes(count)),
+            Err(Errno::AGAIN) => return Ok(Received::Nothing),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Sends once to a stream of any kind; see [`TcpSocket::send`].
+#[inline]
+pub(crate) fn send(stream: impl AsFd, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
+    loop {
+        match net::sendmsg(&stream, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
+            Ok(count) => return Ok(count),
+            Err(Errno::AGAIN) => return Ok(0),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! One connection.
 
-use std::fmt;
 use std::io::IoSlice;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use super::{Input, Interest, Received, TcpSocket, wait};
 use crate::Error;
+use crate::impls::{has_descriptor, shown};
 
 /// A non-blocking connection. Received bytes stay in a buffer of fixed size until they are consumed. Bytes to send are
 /// appended to [`output`](Self::output) and go out with [`flush`](Self::flush), as far as the socket accepts them.
@@ -127,19 +127,6 @@ impl Stream {
     }
 }
 
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
+has_descriptor!(Stream, socket);
 
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: they may contain a password.
-        f.debug_struct("Stream")
-            .field("socket", &self.socket)
-            .field("received", &self.bytes().len())
-            .field("unsent", &self.unsent())
-            .finish_non_exhaustive()
-    }
-}
+shown!(Stream, it => socket: it.socket, received: it.bytes().len(), unsent: it.unsent());

@@ -7,7 +7,6 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
-use std::fmt;
 use std::mem;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -18,6 +17,7 @@ use tapeline_nanos::Nanos;
 
 use super::control;
 use super::option::last_errno;
+use crate::impls::shown;
 
 /// Space for the control messages of one datagram: a stamp (32 bytes) and a drop count (24 bytes).
 const CONTROL_BYTES: usize = 64;
@@ -270,14 +270,7 @@ impl Default for Batch {
     }
 }
 
-impl fmt::Debug for Batch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch")
-            .field("slots", &self.slots())
-            .field("len", &self.len())
-            .finish_non_exhaustive()
-    }
-}
+shown!(Batch, it => slots: it.slots(), len: it.len());
 
 /// Resets the lengths that state the kernel's space for an address and for control messages.
 fn reset(header: &mut libc::msghdr) {

@@ -1,7 +1,6 @@
 //! A bound UDP socket: groups, stamps, the kernel's count of drops, waiting.
 
 use std::borrow::Borrow;
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use super::option::{self, set_int};
 use super::{Batch, BufferSize, NETWORK_ERRORS_A_CALL, interface_of, local_address};
 use crate::Error;
 use crate::error::Operation;
+use crate::impls::{has_descriptor, shown};
 use crate::interface::Interface;
 use crate::tcp::poll_for;
 
@@ -226,21 +226,9 @@ impl UdpReceiver {
     }
 }
 
-impl AsFd for UdpReceiver {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
+has_descriptor!(UdpReceiver, socket);
 
-impl fmt::Debug for UdpReceiver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("local", &self.local)
-            .field("buffer", &self.buffer)
-            .field("kernel_drops", &self.drops.total)
-            .finish_non_exhaustive()
-    }
-}
+shown!(UdpReceiver, it => local: it.local, buffer: it.buffer, kernel_drops: it.drops.total);
 
 /// Waits until one of `receivers` has a datagram; returns `false` if `timeout` passes first. Also returns `false` early
 /// when a signal arrives. Waits for the first [`MAX_WAIT`] receivers only.

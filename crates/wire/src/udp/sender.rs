@@ -1,6 +1,5 @@
 //! A connected UDP socket: batches out, back pressure as an outcome.
 
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use super::receiver::{is_from_the_network, place};
 use super::{BufferSize, MAX_SLOTS, NETWORK_ERRORS_A_CALL, interface_of, local_address, option};
 use crate::Error;
 use crate::error::Operation;
+use crate::impls::{has_descriptor, shown};
 use crate::interface::Interface;
 use crate::tcp::poll_for;
 
@@ -118,14 +118,22 @@ impl UdpSender {
     /// # Errors
     /// As [`send_many`](Self::send_many).
     pub fn send(&mut self, datagram: &[u8]) -> Result<UdpSent, Error> {
+        let flags = net::SendFlags::DONTWAIT | net::SendFlags::NOSIGNAL;
+        self.attempt(1, datagram.len(), |fd| net::send(fd, datagram, flags).map(|_| ()))
+    }
+
+    /// Sends `count` datagrams of `length` bytes with `send`, which sends all or none.
+    #[inline]
+    fn attempt(
+        &mut self,
+        count: usize,
+        length: usize,
+        send: impl Fn(BorrowedFd<'_>) -> Result<(), Errno>,
+    ) -> Result<UdpSent, Error> {
         for _ in 0..NETWORK_ERRORS_A_CALL {
-            match net::send(&self.socket, datagram, net::SendFlags::DONTWAIT | net::SendFlags::NOSIGNAL) {
-                Ok(_) => return Ok(UdpSent { count: 1, blocked: false }),
-                Err(errno) => {
-                    if self.stops_at(errno, datagram.len())? {
-                        break;
-                    }
-                }
+            let Err(errno) = send(self.socket.as_fd()) else { return Ok(UdpSent { count, blocked: false }) };
+            if self.stops_at(errno, length)? {
+                break;
             }
         }
         Ok(UdpSent { count: 0, blocked: true })
@@ -192,22 +200,15 @@ impl UdpSender {
         if segments > MAX_SEGMENTS || bytes.len() > 65_507 {
             return Err(Error::TooLong { length: bytes.len(), address: self.place() });
         }
-        for _ in 0..NETWORK_ERRORS_A_CALL {
-            match message::send_segmented(self.socket.as_fd(), bytes, segment_bytes.max(1)) {
-                Ok(()) => return Ok(UdpSent { count: segments, blocked: false }),
-                // The count was checked above: the remaining cause is a segment that the path would have to
-                // fragment.
-                Err(Errno::INVAL) => {
-                    return Err(Error::TooLong { length: usize::from(segment_bytes), address: self.place() });
-                }
-                Err(errno) => {
-                    if self.stops_at(errno, usize::from(segment_bytes))? {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(UdpSent { count: 0, blocked: true })
+        let segment_bytes = segment_bytes.max(1);
+        self.attempt(segments, usize::from(segment_bytes), |fd| {
+            // The count was checked above: the remaining cause of this error is a segment that the path would have to
+            // fragment.
+            message::send_segmented(fd, bytes, segment_bytes).map_err(|errno| match errno {
+                Errno::INVAL => Errno::MSGSIZE,
+                errno => errno,
+            })
+        })
     }
 
     /// Waits until the socket's buffer has space; returns `false` if `timeout` passes first, or early when a
@@ -258,19 +259,6 @@ impl UdpSender {
     }
 }
 
-impl AsFd for UdpSender {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
+has_descriptor!(UdpSender, socket);
 
-impl fmt::Debug for UdpSender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender")
-            .field("destination", &self.destination)
-            .field("local", &self.local)
-            .field("buffer", &self.buffer)
-            .field("network_errors", &self.network_errors)
-            .finish_non_exhaustive()
-    }
-}
+shown!(UdpSender, it => destination: it.destination, local: it.local, buffer: it.buffer, network_errors: it.network_errors);

@@ -10,6 +10,7 @@ use tapeline_nanos::Nanos;
 use super::frame;
 use super::protocol::{Asked, OUR_GREETING, Protocol, SubscriberFault};
 use super::topics::{Route, TooMany, Topics};
+use crate::impls::shown;
 use crate::tcp::{Listener, Received, Stream};
 use crate::{Error, polling};
 
@@ -407,11 +408,4 @@ impl Publisher {
     }
 }
 
-impl std::fmt::Debug for Publisher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Publisher")
-            .field("address", &self.local_address())
-            .field("counters", &self.counters())
-            .finish()
-    }
-}
+shown!(Publisher, it => address: it.local_address(), counters: it.counters());

@@ -156,7 +156,7 @@ impl Session {
                 let next = joined_at + consumed;
                 wrapped.joined_at = (next < joined.len()).then_some(next);
                 if let Some(found) = found {
-                    return Ok((at, Some(found.joined(joined_at))));
+                    return Ok((at, Some(found.moved_to(Place::Joined, joined_at))));
                 }
                 wrapped.ends_with_a_frame()?;
                 continue;
@@ -227,19 +227,14 @@ impl Wrapped {
 impl Found {
     /// The same, with the position moved by `by` bytes.
     pub(super) fn moved(self, by: usize) -> Self {
-        match self {
-            Self::Message(Span { place: Place::Input, start, end }) => {
-                Self::Message(Span { place: Place::Input, start: start + by, end: end + by })
-            }
-            other => other,
-        }
+        self.moved_to(Place::Input, by)
     }
 
-    /// The same, found in an assembled message, from `at` on.
-    fn joined(self, at: usize) -> Self {
+    /// The same, found `by` bytes further in the input or in an assembled message.
+    fn moved_to(self, place: Place, by: usize) -> Self {
         match self {
             Self::Message(Span { place: Place::Input, start, end }) => {
-                Self::Message(Span { place: Place::Joined, start: start + at, end: end + at })
+                Self::Message(Span { place, start: start + by, end: end + by })
             }
             other => other,
         }

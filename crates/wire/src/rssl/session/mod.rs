@@ -10,7 +10,6 @@ mod carrier;
 mod negotiation;
 mod pings;
 
-use std::fmt;
 use std::sync::Arc;
 
 use tapeline_nanos::Nanos;
@@ -20,7 +19,8 @@ use super::handshake::Version;
 use super::output::Output;
 use super::receiver::{Place, Receiver, Span};
 use super::settings::{Compression, ConnectionSettings, ConnectionType};
-use super::websocket;
+use super::websocket::{self, Unwrap};
+use crate::impls::shown;
 use carrier::Carrier;
 pub use negotiation::Negotiated;
 use pings::Pings;
@@ -110,7 +110,6 @@ pub struct Session {
 
 impl Session {
     /// Creates a client's end, with its connect request waiting to be sent.
-    #[must_use]
     pub fn client(settings: Arc<ConnectionSettings>, version: Version, now: Nanos) -> Self {
         let mut session = Self::new(settings, Phase::Answer(version), Carrier::Plain, now);
         let settings = &session.settings;
@@ -153,13 +152,11 @@ impl Session {
     }
 
     /// Creates a server's end.
-    #[must_use]
     pub fn server(settings: Arc<ConnectionSettings>, now: Nanos) -> Self {
         Self::new(settings, Phase::Request, Carrier::Unknown, now)
     }
 
     /// Creates a server's end that answers every client with a nak of this text.
-    #[must_use]
     pub fn refusal(settings: Arc<ConnectionSettings>, text: &str, now: Nanos) -> Self {
         Self { refusal: Some(text.to_owned()), ..Self::new(settings, Phase::Request, Carrier::Unknown, now) }
     }
@@ -267,9 +264,7 @@ impl Session {
 
     /// Returns the bytes of memory used for incomplete messages.
     pub fn held(&self) -> usize {
-        let wrapped =
-            if let Carrier::WebSocket(wrapped) = &self.carrier { wrapped.unwrap.memory() } else { 0 };
-        wrapped + self.receiver.as_ref().map_or(0, Receiver::memory)
+        self.unwrap().map_or(0, Unwrap::memory) + self.receiver.as_ref().map_or(0, Receiver::memory)
     }
 
     /// Frees the memory of the last message, if that is much. Call it when the message was handled.
@@ -285,9 +280,12 @@ impl Session {
     /// Returns the number of bytes inflated so far.
     #[inline]
     pub(super) fn inflated(&self) -> u64 {
-        let wrapped =
-            if let Carrier::WebSocket(wrapped) = &self.carrier { wrapped.unwrap.inflated() } else { 0 };
-        wrapped + self.receiver.as_ref().map_or(0, Receiver::inflated)
+        self.unwrap().map_or(0, Unwrap::inflated) + self.receiver.as_ref().map_or(0, Receiver::inflated)
+    }
+
+    #[inline]
+    fn unwrap(&self) -> Option<&Unwrap> {
+        if let Carrier::WebSocket(wrapped) = &self.carrier { Some(&wrapped.unwrap) } else { None }
     }
 
     /// Returns the number of frames received, including pings.
@@ -361,13 +359,4 @@ impl Session {
 
 const NS_PER_MS: u64 = 1_000_000;
 
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: they may contain a password.
-        f.debug_struct("Session")
-            .field("phase", &self.phase)
-            .field("negotiated", &self.negotiated)
-            .field("output", &self.output)
-            .finish_non_exhaustive()
-    }
-}
+shown!(Session, it => phase: it.phase, negotiated: it.negotiated, output: it.output);

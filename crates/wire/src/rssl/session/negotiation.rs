@@ -38,7 +38,6 @@ pub struct Negotiated {
 
 impl Negotiated {
     /// Returns `true` if messages are JSON texts; otherwise they are RWF.
-    #[must_use]
     pub fn is_json(&self) -> bool {
         self.websocket.is_some_and(SubProtocol::is_json)
     }

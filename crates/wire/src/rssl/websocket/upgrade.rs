@@ -21,7 +21,6 @@ pub enum SubProtocol {
 
 impl SubProtocol {
     /// Returns the sub-protocol's name in the HTTP heads.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Rwf => "rssl.rwf",
@@ -31,13 +30,11 @@ impl SubProtocol {
     }
 
     /// Returns `true` if the messages are JSON.
-    #[must_use]
     pub fn is_json(self) -> bool {
         self != Self::Rwf
     }
 
     /// Returns the sub-protocol with this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::Rwf, Self::TrJson2, Self::RsslJsonV2].into_iter().find(|protocol| protocol.name() == name)
     }
