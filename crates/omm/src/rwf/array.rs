@@ -1,5 +1,7 @@
 //! ARRAY: a sequence of primitives of one type (RWF chapter 3).
 
+use std::fmt;
+
 use super::{Cursor, DataType, Value, Writer, fixed};
 use crate::{Full, Malformed, Refused};
 
@@ -89,6 +91,20 @@ impl<'a> IntoIterator for Array<'a> {
 
     fn into_iter(self) -> Items<'a> {
         self.iter()
+    }
+}
+
+impl fmt::Display for Array<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (n, value) in self.values().enumerate() {
+            let separator = if n > 0 { ", " } else { "" };
+            match value {
+                Ok(value) => write!(f, "{separator}{value}")?,
+                Err(fault) => write!(f, "{separator}<{fault}>")?,
+            }
+        }
+        f.write_str("]")
     }
 }
 

@@ -1,6 +1,6 @@
 //! ELEMENT_LIST, read (RWF chapter 4).
 
-use super::field_list::{HAS_INFO, HAS_SET_DATA, HAS_SET_ID, HAS_STANDARD_DATA};
+use super::field_list::{HAS_INFO, HAS_SET_DATA, HAS_SET_ID, HAS_STANDARD_DATA, list, readers};
 use super::number;
 use super::sets::{SetName, SetValues};
 use super::{Array, Cursor, DataType, SetData, SetDefinition, SetDefinitions, State, Value};
@@ -91,35 +91,6 @@ impl<'a> ElementList<'a> {
         self.number
     }
 
-    /// Returns the raw part that requires a set definition. [`ElementList::iter`] returns its values only if the list
-    /// was read with that definition.
-    #[must_use]
-    pub const fn set_data(&self) -> Option<SetData<'a>> {
-        self.set_data
-    }
-
-    /// Returns the definition of the set data; `None` if there is no such data, or no definition for it.
-    #[must_use]
-    pub const fn set_definition(&self) -> Option<SetDefinition<'a>> {
-        self.definition
-    }
-
-    /// Returns the number of elements: those of set data with a known definition, plus the count that the list states.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.count as usize
-            + match &self.definition {
-                Some(definition) => definition.len(),
-                None => 0,
-            }
-    }
-
-    /// Returns `true` if there is no element.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Returns the elements in order: those of a set, then the others.
     #[must_use]
     pub fn iter(&self) -> Elements<'a> {
@@ -147,14 +118,7 @@ impl<'a> ElementList<'a> {
     }
 }
 
-impl<'a> IntoIterator for ElementList<'a> {
-    type Item = Result<Element<'a>, Malformed>;
-    type IntoIter = Elements<'a>;
-
-    fn into_iter(self) -> Elements<'a> {
-        self.iter()
-    }
-}
+list!(ElementList, Elements, Element, "elements");
 
 /// Iterator over the elements of an [`ElementList`] in order. It ends after a fault.
 #[derive(Debug, Clone)]
@@ -231,42 +195,14 @@ impl<'a> Element<'a> {
     pub fn value(&self) -> Result<Value<'a>, Malformed> {
         Value::decode(self.data_type, self.data)
     }
+}
 
-    /// Returns the value as INT.
-    ///
-    /// # Errors
-    ///
-    /// Fails for more than eight bytes.
-    pub fn int(&self) -> Result<Option<i64>, Malformed> {
-        number::decode_int(self.data)
-    }
-
-    /// Returns the value as UINT.
-    ///
-    /// # Errors
-    ///
-    /// Fails for more than eight bytes.
-    pub fn uint(&self) -> Result<Option<u64>, Malformed> {
-        number::decode_uint(self.data)
-    }
-
-    /// Returns the value as STATE.
-    ///
-    /// # Errors
-    ///
-    /// Fails if bytes are missing.
-    pub fn state(&self) -> Result<Option<State<'a>>, Malformed> {
-        State::decode(self.data)
-    }
-
-    /// Returns the value as ARRAY.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there are fewer bytes than the count requires.
-    pub fn array(&self) -> Result<Option<Array<'a>>, Malformed> {
-        Array::decode(self.data)
-    }
+readers! {
+    Element, self:
+    int i64, "INT", "for more than eight bytes", number::decode_int(self.data);
+    uint u64, "UINT", "for more than eight bytes", number::decode_uint(self.data);
+    state State<'a>, "STATE", "if bytes are missing", State::decode(self.data);
+    array Array<'a>, "ARRAY", "if there are fewer bytes than the count requires", Array::decode(self.data);
 }
 
 #[cfg(test)]

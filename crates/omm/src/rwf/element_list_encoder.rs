@@ -1,6 +1,6 @@
 //! ELEMENT_LIST, written (RWF chapter 4).
 
-use super::entries_encoder::EntriesWriter;
+use super::entries_encoder::{EntriesWriter, counted};
 use super::field_list::{HAS_INFO, HAS_STANDARD_DATA};
 use super::set_data::{encode_set, write_set};
 use super::{ArrayEncoder, DataType, SetDataEncoder, SetDefinition, Value, Writer};
@@ -18,6 +18,8 @@ use crate::{Full, Refused};
 pub struct ElementListEncoder<'a> {
     entries: EntriesWriter<'a>,
 }
+
+counted!(ElementListEncoder, "list", "elements so far, without those of a set");
 
 impl<'a> ElementListEncoder<'a> {
     /// Starts a list at the start of `out`.
@@ -58,24 +60,6 @@ impl<'a> ElementListEncoder<'a> {
         writer.u8(definition.flags() | HAS_STANDARD_DATA)?;
         write_set(&mut writer, definition, true, write)?;
         Ok(Self { entries: EntriesWriter::begin(writer)? })
-    }
-
-    /// Returns the number of elements so far, without those of a set.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Returns `true` if there is no element yet.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Ends the list; returns its length in bytes.
-    #[must_use = "the list is `len` bytes long"]
-    pub fn finish(self) -> usize {
-        self.entries.finish()
     }
 
     /// Appends a UINT.

@@ -13,11 +13,21 @@ pub trait Head<'a>: Copy {
     /// Returns the type of the entries' data, unless an entry states its own.
     fn container(&self) -> DataType;
 
+    /// Returns the parts that all entries share; none, unless the container can have them.
+    #[doc(hidden)]
+    fn shared(&self) -> Shared<'a> {
+        Shared { set_definitions: None, summary: None, count_hint: None }
+    }
+
     /// Returns the set definitions in wire form.
-    fn set_definitions(&self) -> Option<&'a [u8]>;
+    fn set_definitions(&self) -> Option<&'a [u8]> {
+        self.shared().set_definitions
+    }
 
     /// Returns the data that all entries share.
-    fn summary(&self) -> Option<&'a [u8]>;
+    fn summary(&self) -> Option<&'a [u8]> {
+        self.shared().summary
+    }
 
     /// Reads the entry at `cursor`.
     #[doc(hidden)]
@@ -129,8 +139,8 @@ impl<'a, H: Head<'a>> Iterator for EntryIter<'a, H> {
 }
 
 /// Data that maps, vectors and series can share among all entries, in wire order.
-#[derive(Clone, Copy)]
-pub(super) struct Shared<'a> {
+#[derive(Debug, Clone, Copy)]
+pub struct Shared<'a> {
     pub(super) set_definitions: Option<&'a [u8]>,
     pub(super) summary: Option<&'a [u8]>,
     pub(super) count_hint: Option<u32>,
@@ -148,13 +158,9 @@ impl<'a> Shared<'a> {
     pub(super) fn read(flags: u8, bits: SharedBits, cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
         let has = |bit: u8| flags & bit != 0;
         Ok(Self {
-            set_definitions: if has(bits.set_definitions) {
-                Some(cursor.b15("set definitions")?)
-            } else {
-                None
-            },
-            summary: if has(bits.summary) { Some(cursor.b15("summary")?) } else { None },
-            count_hint: if has(bits.count_hint) { Some(cursor.u30("count hint")?) } else { None },
+            set_definitions: has(bits.set_definitions).then(|| cursor.b15("set definitions")).transpose()?,
+            summary: has(bits.summary).then(|| cursor.b15("summary")).transpose()?,
+            count_hint: has(bits.count_hint).then(|| cursor.u30("count hint")).transpose()?,
         })
     }
 }

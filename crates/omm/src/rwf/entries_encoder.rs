@@ -4,6 +4,34 @@ use super::Writer;
 use super::entries::{Shared, SharedBits};
 use crate::{Full, Refused};
 
+/// Common methods of the encoders that count their entries.
+macro_rules! counted {
+    ($encoder:ident, $what:literal, $count:literal) => {
+        impl $encoder<'_> {
+            #[doc = concat!("Returns the number of ", $count, ".")]
+            #[inline]
+            #[must_use]
+            pub const fn len(&self) -> usize {
+                self.entries.len()
+            }
+
+            /// Returns `true` if there are none yet.
+            #[inline]
+            #[must_use]
+            pub const fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            #[doc = concat!("Ends the ", $what, "; returns its length in bytes.")]
+            #[must_use = "it is so many bytes long"]
+            pub fn finish(self) -> usize {
+                self.entries.finish()
+            }
+        }
+    };
+}
+pub(super) use counted;
+
 /// Common methods of the encoders of maps, vectors and series: start, count, end. Each has its own `begin`, for its
 /// head.
 macro_rules! entries_encoder {
@@ -31,27 +59,9 @@ macro_rules! entries_encoder {
             ) -> Result<Self, Refused> {
                 Self::begin(out, &$head { summary: Some(&[]), ..*head }, Some(write))
             }
-
-            /// Returns the number of entries so far.
-            #[inline]
-            #[must_use]
-            pub const fn len(&self) -> usize {
-                self.entries.len()
-            }
-
-            /// Returns `true` if there is no entry yet.
-            #[inline]
-            #[must_use]
-            pub const fn is_empty(&self) -> bool {
-                self.len() == 0
-            }
-
-            #[doc = concat!("Ends the ", $what, "; returns its length in bytes.")]
-            #[must_use = "it is so many bytes long"]
-            pub fn finish(self) -> usize {
-                self.entries.finish()
-            }
         }
+
+        counted!($encoder, $what, "entries so far");
     };
 }
 pub(super) use entries_encoder;

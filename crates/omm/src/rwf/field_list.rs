@@ -130,39 +130,6 @@ impl<'a> FieldList<'a> {
         self.info
     }
 
-    /// Returns the raw part that requires a set definition. [`FieldList::iter`] returns its values only if the list was
-    /// read with that definition.
-    #[inline]
-    #[must_use]
-    pub const fn set_data(&self) -> Option<SetData<'a>> {
-        self.set_data
-    }
-
-    /// Returns the definition of the set data; `None` if there is no such data, or no definition for it.
-    #[inline]
-    #[must_use]
-    pub const fn set_definition(&self) -> Option<SetDefinition<'a>> {
-        self.definition
-    }
-
-    /// Returns the number of fields: those of set data with a known definition, plus the count that the list states.
-    #[inline]
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.count as usize
-            + match &self.definition {
-                Some(definition) => definition.len(),
-                None => 0,
-            }
-    }
-
-    /// Returns `true` if there is no field.
-    #[inline]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Returns the fields in order: those of a set, then the others. A set gives types too, see [`FieldList::typed`].
     #[inline]
     #[must_use]
@@ -215,15 +182,59 @@ impl<'a> FieldList<'a> {
     }
 }
 
-impl<'a> IntoIterator for FieldList<'a> {
-    type Item = Result<Field<'a>, Malformed>;
-    type IntoIter = Fields<'a>;
+/// What field lists and element lists have in common: set data, the number of entries, iteration.
+macro_rules! list {
+    ($list:ident, $entries:ident, $entry:ident, $what:literal) => {
+        impl<'a> $list<'a> {
+            #[doc = concat!("Returns the raw part that requires a set definition. [`", stringify!($list), "::iter`]")]
+            /// returns its values only if the list was read with that definition.
+            #[inline]
+            #[must_use]
+            pub const fn set_data(&self) -> Option<SetData<'a>> {
+                self.set_data
+            }
 
-    #[inline]
-    fn into_iter(self) -> Fields<'a> {
-        self.iter()
-    }
+            /// Returns the definition of the set data; `None` if there is no such data, or no definition for it.
+            #[inline]
+            #[must_use]
+            pub const fn set_definition(&self) -> Option<SetDefinition<'a>> {
+                self.definition
+            }
+
+            #[doc = concat!("Returns the number of ", $what, ": those of set data with a known definition, plus the")]
+            /// count that the list states.
+            #[inline]
+            #[must_use]
+            pub const fn len(&self) -> usize {
+                self.count as usize
+                    + match &self.definition {
+                        Some(definition) => definition.len(),
+                        None => 0,
+                    }
+            }
+
+            #[doc = concat!("Returns `true` if there are no ", $what, ".")]
+            #[inline]
+            #[must_use]
+            pub const fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+        }
+
+        impl<'a> IntoIterator for $list<'a> {
+            type Item = Result<$entry<'a>, Malformed>;
+            type IntoIter = $entries<'a>;
+
+            #[inline]
+            fn into_iter(self) -> $entries<'a> {
+                self.iter()
+            }
+        }
+    };
 }
+pub(super) use list;
+
+list!(FieldList, Fields, Field, "fields");
 
 /// Iterator over the fields of a [`FieldList`] in order. It ends after a fault.
 ///
@@ -362,6 +373,24 @@ fn of_set(mut set: SetValues<'_>) -> Option<(Result<Field<'_>, Malformed>, Optio
     })
 }
 
+/// Readers of a value: each has a name, a result, the name of the type, the cause of its fault, and its content.
+macro_rules! readers {
+    ($of:ident, $self:ident: $($name:ident $type:ty, $what:literal, $fault:literal, $read:expr;)*) => {
+        impl<'a> $of<'a> {$(
+            #[doc = concat!("Returns the value as ", $what, ".")]
+            ///
+            /// # Errors
+            ///
+            #[doc = concat!("Fails ", $fault, ".")]
+            #[inline]
+            pub fn $name(&$self) -> Result<Option<$type>, Malformed> {
+                $read
+            }
+        )*}
+    };
+}
+pub(super) use readers;
+
 /// One field: its id and the bytes of its value. Only a dictionary knows the type of the value.
 ///
 /// Each reader below decodes the bytes as the type in its name; `None` is blank. Offsets of their faults count from the
@@ -395,135 +424,6 @@ impl<'a> Field<'a> {
     #[must_use]
     pub const fn is_blank(&self) -> bool {
         self.data.is_empty()
-    }
-
-    /// Returns the value as INT.
-    ///
-    /// # Errors
-    ///
-    /// Fails for more than eight bytes.
-    #[inline]
-    pub fn int(&self) -> Result<Option<i64>, Malformed> {
-        match int_ahead(self.data.len(), self.ahead) {
-            Some(value) if !self.data.is_empty() => Ok(Some(value)),
-            _ => number::decode_int(self.data),
-        }
-    }
-
-    /// Returns the value as UINT.
-    ///
-    /// # Errors
-    ///
-    /// Fails for more than eight bytes.
-    #[inline]
-    pub fn uint(&self) -> Result<Option<u64>, Malformed> {
-        match uint_ahead(self.data.len(), self.ahead) {
-            Some(value) if !self.data.is_empty() => Ok(Some(value)),
-            _ => number::decode_uint(self.data),
-        }
-    }
-
-    /// Returns the value as REAL.
-    ///
-    /// # Errors
-    ///
-    /// Fails for an invalid hint, or a mantissa of more than eight bytes.
-    #[inline]
-    pub fn real(&self) -> Result<Option<Real>, Malformed> {
-        Real::decode_ahead(self.data.len(), self.ahead)
-    }
-
-    /// Returns the value as FLOAT.
-    ///
-    /// # Errors
-    ///
-    /// Fails for any length other than four bytes.
-    #[inline]
-    pub fn float(&self) -> Result<Option<f32>, Malformed> {
-        number::decode_float(self.data)
-    }
-
-    /// Returns the value as DOUBLE.
-    ///
-    /// # Errors
-    ///
-    /// Fails for any length other than eight bytes.
-    #[inline]
-    pub fn double(&self) -> Result<Option<f64>, Malformed> {
-        number::decode_double(self.data)
-    }
-
-    /// Returns the value as DATE.
-    ///
-    /// # Errors
-    ///
-    /// Fails for a length that no date has.
-    #[inline]
-    pub fn date(&self) -> Result<Option<Date>, Malformed> {
-        Date::decode(self.data)
-    }
-
-    /// Returns the value as TIME.
-    ///
-    /// # Errors
-    ///
-    /// Fails for a length that no time has.
-    #[inline]
-    pub fn time(&self) -> Result<Option<Time>, Malformed> {
-        Time::decode_ahead(self.data.len(), self.ahead)
-    }
-
-    /// Returns the value as DATETIME.
-    ///
-    /// # Errors
-    ///
-    /// Fails for a length that no DATETIME has.
-    #[inline]
-    pub fn date_time(&self) -> Result<Option<DateTime>, Malformed> {
-        DateTime::decode(self.data)
-    }
-
-    /// Returns the value as QOS.
-    ///
-    /// # Errors
-    ///
-    /// Fails if bytes are missing that the first byte announces.
-    #[inline]
-    pub fn qos(&self) -> Result<Option<Qos>, Malformed> {
-        Qos::decode(self.data)
-    }
-
-    /// Returns the value as STATE.
-    ///
-    /// # Errors
-    ///
-    /// Fails if bytes are missing.
-    #[inline]
-    pub fn state(&self) -> Result<Option<State<'a>>, Malformed> {
-        State::decode(self.data)
-    }
-
-    /// Returns the value as ENUM.
-    ///
-    /// # Errors
-    ///
-    /// Fails for more than two bytes.
-    #[inline]
-    pub fn enumeration(&self) -> Result<Option<u16>, Malformed> {
-        match enum_ahead(self.data.len(), self.ahead) {
-            Some(value) => Ok(Some(value)),
-            None => number::decode_enum(self.data),
-        }
-    }
-
-    /// Returns the value as ARRAY.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there are fewer bytes than the count requires.
-    #[inline]
-    pub fn array(&self) -> Result<Option<Array<'a>>, Malformed> {
-        Array::decode(self.data)
     }
 
     /// Returns the value as RMTES_STRING. ASCII and UTF-8 strings and buffers are [`Field::data`] itself.
@@ -576,6 +476,35 @@ impl<'a> Field<'a> {
         }
         if len == 0 { Ok(Value::Blank) } else { Value::decode(data_type, self.data) }
     }
+}
+
+readers! {
+    Field, self:
+    int i64, "INT", "for more than eight bytes",
+        match int_ahead(self.data.len(), self.ahead) {
+            Some(value) if !self.data.is_empty() => Ok(Some(value)),
+            _ => number::decode_int(self.data),
+        };
+    uint u64, "UINT", "for more than eight bytes",
+        match uint_ahead(self.data.len(), self.ahead) {
+            Some(value) if !self.data.is_empty() => Ok(Some(value)),
+            _ => number::decode_uint(self.data),
+        };
+    real Real, "REAL", "for an invalid hint, or a mantissa of more than eight bytes",
+        Real::decode_ahead(self.data.len(), self.ahead);
+    float f32, "FLOAT", "for any length other than four bytes", number::decode_float(self.data);
+    double f64, "DOUBLE", "for any length other than eight bytes", number::decode_double(self.data);
+    date Date, "DATE", "for a length that no date has", Date::decode(self.data);
+    time Time, "TIME", "for a length that no time has", Time::decode_ahead(self.data.len(), self.ahead);
+    date_time DateTime, "DATETIME", "for a length that no DATETIME has", DateTime::decode(self.data);
+    qos Qos, "QOS", "if bytes are missing that the first byte announces", Qos::decode(self.data);
+    state State<'a>, "STATE", "if bytes are missing", State::decode(self.data);
+    enumeration u16, "ENUM", "for more than two bytes",
+        match enum_ahead(self.data.len(), self.ahead) {
+            Some(value) => Ok(Some(value)),
+            None => number::decode_enum(self.data),
+        };
+    array Array<'a>, "ARRAY", "if there are fewer bytes than the count requires", Array::decode(self.data);
 }
 
 #[cfg(test)]

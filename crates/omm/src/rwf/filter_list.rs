@@ -1,7 +1,7 @@
 //! FILTER_LIST, read and written (RWF chapter 4).
 
 use super::entries::{Entries, EntryIter, Head};
-use super::entries_encoder::{Data, EntriesWriter, NoWrite};
+use super::entries_encoder::{Data, EntriesWriter, NoWrite, counted};
 use super::{Container, Cursor, DataType, FilterAction, SetDefinitions, Writer};
 use crate::{Malformed, Refused};
 
@@ -106,10 +106,10 @@ impl<'a> FilterList<'a> {
         let mut cursor = Cursor::new(bytes);
         let flags = cursor.u8("filter list flags")?;
         let container = DataType::from_container_byte(cursor.u8("filter list container type")?);
-        let count_hint =
-            if flags & HAS_COUNT_HINT != 0 { Some(cursor.u8("filter list count hint")?) } else { None };
-        let head =
-            FilterListHead { container, count_hint, permission_data: flags & HAS_PERMISSION_DATA != 0 };
+        let has_hint = flags & HAS_COUNT_HINT != 0;
+        let count_hint = has_hint.then(|| cursor.u8("filter list count hint")).transpose()?;
+        let permission_data = flags & HAS_PERMISSION_DATA != 0;
+        let head = FilterListHead { container, count_hint, permission_data };
         let count = u16::from(cursor.u8("filter list entry count")?);
         Ok(Self::behind(head, count, &cursor, bytes.len()))
     }
@@ -120,14 +120,6 @@ impl<'a> Head<'a> for FilterListHead {
 
     fn container(&self) -> DataType {
         self.container
-    }
-
-    fn set_definitions(&self) -> Option<&'a [u8]> {
-        None
-    }
-
-    fn summary(&self) -> Option<&'a [u8]> {
-        None
     }
 
     fn read_entry(&self, cursor: &mut Cursor<'a>) -> Result<FilterEntry<'a>, Malformed> {
@@ -157,6 +149,8 @@ pub struct FilterListEncoder<'a> {
     head: FilterListHead,
 }
 
+counted!(FilterListEncoder, "filter list", "entries so far");
+
 impl<'a> FilterListEncoder<'a> {
     /// Starts a filter list at the start of `out`.
     ///
@@ -172,18 +166,6 @@ impl<'a> FilterListEncoder<'a> {
             writer.u8(hint)?;
         }
         Ok(Self { entries: EntriesWriter::begin_u8(writer)?, head: *head })
-    }
-
-    /// Returns the number of entries so far.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Returns `true` if there is no entry yet.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Appends an entry. Data of a CLEAR or of type NO_DATA is not written.
@@ -209,7 +191,7 @@ impl<'a> FilterListEncoder<'a> {
         id: u8,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
     ) -> Result<(), Refused> {
-        self.append(&FilterEntry::new(action, id, &[]), Data::InPlace(write))
+        self.any_in_place(&FilterEntry::new(action, id, &[]), write)
     }
 
     /// As [`FilterListEncoder::entry_in_place`], with the optional members of `entry`, whose data is ignored.
@@ -247,12 +229,6 @@ impl<'a> FilterListEncoder<'a> {
             }
             data.write(writer, "filter entry data")
         })
-    }
-
-    /// Ends the list; returns its length in bytes.
-    #[must_use = "the list is `len` bytes long"]
-    pub fn finish(self) -> usize {
-        self.entries.finish()
     }
 }
 

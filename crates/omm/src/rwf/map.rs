@@ -54,24 +54,15 @@ impl<'a> MapHead<'a> {
         action != MapAction::DELETE && self.container != DataType::NO_DATA
     }
 
-    pub(super) const fn shared(&self) -> Shared<'a> {
-        Shared { set_definitions: self.set_definitions, summary: self.summary, count_hint: self.count_hint }
-    }
-
     fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
         let flags = cursor.u8("map flags")?;
-        let mut head = Self::new(
-            DataType(cursor.u8("map key type")?),
-            DataType::from_container_byte(cursor.u8("map container type")?),
-        );
-        head.permission_data = flags & HAS_PERMISSION_DATA != 0;
-        if flags & HAS_KEY_FID != 0 {
-            head.key_fid = Some(Fid(cursor.i16("map key field id")?));
-        }
-        let shared = Shared::read(flags, SHARED, cursor)?;
-        (head.set_definitions, head.summary, head.count_hint) =
-            (shared.set_definitions, shared.summary, shared.count_hint);
-        Ok(head)
+        let key_type = DataType(cursor.u8("map key type")?);
+        let container = DataType::from_container_byte(cursor.u8("map container type")?);
+        let has_fid = flags & HAS_KEY_FID != 0;
+        let key_fid = has_fid.then(|| cursor.i16("map key field id")).transpose()?.map(Fid);
+        let Shared { set_definitions, summary, count_hint } = Shared::read(flags, SHARED, cursor)?;
+        let permission_data = flags & HAS_PERMISSION_DATA != 0;
+        Ok(Self { key_type, container, key_fid, set_definitions, summary, count_hint, permission_data })
     }
 }
 
@@ -128,12 +119,8 @@ impl<'a> Head<'a> for MapHead<'a> {
         self.container
     }
 
-    fn set_definitions(&self) -> Option<&'a [u8]> {
-        self.set_definitions
-    }
-
-    fn summary(&self) -> Option<&'a [u8]> {
-        self.summary
+    fn shared(&self) -> Shared<'a> {
+        Shared { set_definitions: self.set_definitions, summary: self.summary, count_hint: self.count_hint }
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! MAP, written (RWF chapter 4).
 
-use super::entries_encoder::{Data, EntriesWriter, NoWrite, entries_encoder};
+use super::entries::Head;
+use super::entries_encoder::{Data, EntriesWriter, NoWrite, counted, entries_encoder};
 use super::map::{ENTRY_HAS_PERMISSION_DATA, HAS_KEY_FID, HAS_PERMISSION_DATA, SHARED};
 use super::{MapAction, MapEntry, MapHead, Value, Writer};
 use crate::Refused;

@@ -4,8 +4,9 @@ use std::fmt;
 
 use super::render::{Hex, Printable, named};
 use super::{
-    Conflation, Container, DEPTH_LIMIT, DataType, ElementList, FieldList, FilterList, Flags, Header, Key,
-    Map, MessageView, Series, SetDefinitions, SetName, Text, Value, Vector, flags,
+    Conflation, Container, DEPTH_LIMIT, DataType, ElementList, Entries, FieldList, FilterList, Flags, Head,
+    Header, Key, Map, MessageView, Series, SetData, SetDefinition, SetDefinitions, SetName, Text, Value,
+    Vector, flags,
 };
 use crate::{Dictionary, Malformed};
 
@@ -146,10 +147,7 @@ impl Page<'_, '_, '_> {
             let [a, b, c, d] = user.address.to_be_bytes();
             self.line(format_args!("user {} at {a}.{b}.{c}.{d}", user.user_id))?;
         }
-        match header.key() {
-            Some(key) => self.key(key),
-            None => Ok(()),
-        }
+        header.key().map_or(Ok(()), |key| self.key(key))
     }
 
     /// Writes the members that only one class has.
@@ -163,12 +161,9 @@ impl Page<'_, '_, '_> {
             }
             Header::Update(update) => {
                 self.member("update type", Some(update.update_type))?;
-                match update.conflation {
-                    Some(Conflation { count, time_ms }) => {
-                        self.line(format_args!("conflated {count} in {time_ms} ms"))
-                    }
-                    None => Ok(()),
-                }
+                update.conflation.map_or(Ok(()), |Conflation { count, time_ms }| {
+                    self.line(format_args!("conflated {count} in {time_ms} ms"))
+                })
             }
             Header::Ack(ack) => {
                 self.member("ack id", Some(ack.ack_id))?;
@@ -185,10 +180,7 @@ impl Page<'_, '_, '_> {
     }
 
     fn member(&mut self, name: &str, value: Option<impl fmt::Display>) -> fmt::Result {
-        match value {
-            Some(value) => self.line(format_args!("{name} {value}")),
-            None => Ok(()),
-        }
+        value.map_or(Ok(()), |value| self.line(format_args!("{name} {value}")))
     }
 
     fn key(&mut self, key: &Key<'_>) -> fmt::Result {
@@ -208,10 +200,7 @@ impl Page<'_, '_, '_> {
         if let Some(identifier) = key.identifier {
             write!(self.f, " identifier {identifier}")?;
         }
-        match key.attributes {
-            Some(attributes) => self.inside(|page| page.container(attributes.open())),
-            None => Ok(()),
-        }
+        key.attributes.map_or(Ok(()), |attributes| self.inside(|page| page.container(attributes.open())))
     }
 
     fn set_definitions(&mut self, sets: &SetDefinitions<'_>) -> fmt::Result {
@@ -236,9 +225,7 @@ impl Page<'_, '_, '_> {
             None => self.line(format_args!("FIELD_LIST"))?,
         }
         self.inside(|page| {
-            if let (Some(set), None) = (list.set_data(), list.set_definition()) {
-                page.line(format_args!("<{} bytes by set definition {}>", set.data.len(), set.id))?;
-            }
+            page.undefined(list.set_data(), list.set_definition())?;
             for field in list.typed() {
                 let (field, set_type) = match field {
                     Ok(field) => field,
@@ -257,15 +244,23 @@ impl Page<'_, '_, '_> {
         })
     }
 
+    /// Writes set data without its definition.
+    fn undefined(&mut self, set: Option<SetData<'_>>, definition: Option<SetDefinition<'_>>) -> fmt::Result {
+        match (set, definition) {
+            (Some(set), None) => {
+                self.line(format_args!("<{} bytes by set definition {}>", set.data.len(), set.id))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn element_list(&mut self, list: &ElementList<'_>) -> fmt::Result {
         match list.number() {
             Some(number) => self.line(format_args!("ELEMENT_LIST list {number}"))?,
             None => self.line(format_args!("ELEMENT_LIST"))?,
         }
         self.inside(|page| {
-            if let (Some(set), None) = (list.set_data(), list.set_definition()) {
-                page.line(format_args!("<{} bytes by set definition {}>", set.data.len(), set.id))?;
-            }
+            page.undefined(list.set_data(), list.set_definition())?;
             for element in list.iter() {
                 let element = match element {
                     Ok(element) => element,
@@ -300,22 +295,9 @@ impl Page<'_, '_, '_> {
     fn filter_list(&mut self, list: &FilterList<'_>) -> fmt::Result {
         let head = list.head();
         self.line(format_args!("FILTER_LIST of {}{}", head.container, Hint(head.count_hint.map(u32::from))))?;
-        self.inside(|page| {
-            for entry in list.iter() {
-                match entry {
-                    Ok(entry) => {
-                        page.line(format_args!(
-                            "{} {}{}",
-                            entry.action,
-                            entry.id,
-                            Permission(entry.permission_data)
-                        ))?;
-                        page.inside(|page| page.container(entry.open(head)))?;
-                    }
-                    Err(fault) => page.fault(fault)?,
-                }
-            }
-            Ok(())
+        self.entries(list, |page, entry, _| {
+            page.line(format_args!("{} {}{}", entry.action, entry.id, Permission(entry.permission_data)))?;
+            page.inside(|page| page.container(entry.open(head)))
         })
     }
 
@@ -326,26 +308,17 @@ impl Page<'_, '_, '_> {
             write!(self.f, " {fid}")?;
         }
         write!(self.f, "{}", Hint(head.count_hint))?;
-        self.inside(|page| {
-            let sets = page.sets(map.sets())?;
-            page.summary(head.summary.map(|summary| map.open(summary, &sets)))?;
-            for entry in map.iter() {
-                match entry {
-                    Ok(entry) => {
-                        let permission = Permission(entry.permission_data);
-                        match entry.key_value(head.key_type) {
-                            Ok(Value::Buffer(key)) => {
-                                page.line(format_args!("{} {}{permission}", entry.action, Printable(key)))?;
-                            }
-                            Ok(key) => page.line(format_args!("{} {key}{permission}", entry.action))?,
-                            Err(fault) => page.line(format_args!("{} <{fault}>", entry.action))?,
-                        }
-                        if head.has_data(entry.action) {
-                            page.inside(|page| page.container(map.open(entry.data, &sets)))?;
-                        }
-                    }
-                    Err(fault) => page.fault(fault)?,
+        self.entries(map, |page, entry, sets| {
+            let permission = Permission(entry.permission_data);
+            match entry.key_value(head.key_type) {
+                Ok(Value::Buffer(key)) => {
+                    page.line(format_args!("{} {}{permission}", entry.action, Printable(key)))?;
                 }
+                Ok(key) => page.line(format_args!("{} {key}{permission}", entry.action))?,
+                Err(fault) => page.line(format_args!("{} <{fault}>", entry.action))?,
+            }
+            if head.has_data(entry.action) {
+                page.inside(|page| page.container(map.open(entry.data, sets)))?;
             }
             Ok(())
         })
@@ -355,24 +328,10 @@ impl Page<'_, '_, '_> {
         let head = vector.head();
         let sorting = if head.sorting { " sortable" } else { "" };
         self.line(format_args!("VECTOR of {}{sorting}{}", head.container, Hint(head.count_hint)))?;
-        self.inside(|page| {
-            let sets = page.sets(vector.sets())?;
-            page.summary(head.summary.map(|summary| vector.open(summary, &sets)))?;
-            for entry in vector.iter() {
-                match entry {
-                    Ok(entry) => {
-                        page.line(format_args!(
-                            "{} {}{}",
-                            entry.action,
-                            entry.index,
-                            Permission(entry.permission_data)
-                        ))?;
-                        if head.has_data(entry.action) {
-                            page.inside(|page| page.container(vector.open(entry.data, &sets)))?;
-                        }
-                    }
-                    Err(fault) => page.fault(fault)?,
-                }
+        self.entries(vector, |page, entry, sets| {
+            page.line(format_args!("{} {}{}", entry.action, entry.index, Permission(entry.permission_data)))?;
+            if head.has_data(entry.action) {
+                page.inside(|page| page.container(vector.open(entry.data, sets)))?;
             }
             Ok(())
         })
@@ -381,47 +340,54 @@ impl Page<'_, '_, '_> {
     fn series(&mut self, series: &Series<'_>) -> fmt::Result {
         let head = series.head();
         self.line(format_args!("SERIES of {}{}", head.container, Hint(head.count_hint)))?;
-        self.inside(|page| {
-            let sets = page.sets(series.sets())?;
-            page.summary(head.summary.map(|summary| series.open(summary, &sets)))?;
-            if head.container == DataType::NO_DATA {
-                // A few bytes can state tens of thousands of entries.
-                return page.line(format_args!("{} entries without data", series.len()));
-            }
-            for (n, entry) in series.iter().enumerate() {
-                match entry {
-                    Ok(entry) => {
-                        page.line(format_args!("entry {n}"))?;
-                        page.inside(|page| page.container(series.open(entry, &sets)))?;
-                    }
-                    Err(fault) => page.fault(fault)?,
-                }
-            }
-            Ok(())
+        if head.container == DataType::NO_DATA {
+            // A few bytes can state tens of thousands of entries.
+            return self.inside(|page| {
+                page.shared(series)?;
+                page.line(format_args!("{} entries without data", series.len()))
+            });
+        }
+        let mut n = 0;
+        self.entries(series, |page, entry, sets| {
+            page.line(format_args!("entry {n}"))?;
+            n += 1;
+            page.inside(|page| page.container(series.open(entry, sets)))
         })
     }
 
-    /// Writes the definitions, and continues without them if they cannot be read.
-    fn sets<'a>(
+    /// Writes the definitions and the summary, then each entry; the reason in place of what cannot be read.
+    fn entries<'a, H: Head<'a>>(
         &mut self,
-        sets: Result<SetDefinitions<'a>, Malformed>,
-    ) -> Result<SetDefinitions<'a>, fmt::Error> {
-        match sets {
-            Ok(sets) => {
-                self.set_definitions(&sets)?;
-                Ok(sets)
-            }
-            Err(fault) => {
-                self.fault(fault)?;
-                Ok(SetDefinitions::NONE)
-            }
-        }
+        entries: &Entries<'a, H>,
+        mut write: impl FnMut(&mut Self, H::Entry, &SetDefinitions<'a>) -> fmt::Result,
+    ) -> fmt::Result {
+        self.inside(|page| {
+            let sets = page.shared(entries)?;
+            entries.iter().try_for_each(|entry| match entry {
+                Ok(entry) => write(page, entry, &sets),
+                Err(fault) => page.fault(fault),
+            })
+        })
     }
 
-    fn summary(&mut self, summary: Option<Result<Container<'_>, Malformed>>) -> fmt::Result {
-        let Some(summary) = summary else { return Ok(()) };
-        self.line(format_args!("summary"))?;
-        self.inside(|page| page.container(summary))
+    /// Writes the definitions, which it returns, and the summary.
+    fn shared<'a, H: Head<'a>>(
+        &mut self,
+        entries: &Entries<'a, H>,
+    ) -> Result<SetDefinitions<'a>, fmt::Error> {
+        let sets = match entries.sets() {
+            Ok(sets) => sets,
+            Err(fault) => {
+                self.fault(fault)?;
+                SetDefinitions::NONE
+            }
+        };
+        self.set_definitions(&sets)?;
+        if let Some(summary) = entries.head().summary() {
+            self.line(format_args!("summary"))?;
+            self.inside(|page| page.container(entries.open(summary, &sets)))?;
+        }
+        Ok(sets)
     }
 }
 

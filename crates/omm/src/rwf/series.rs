@@ -1,7 +1,7 @@
 //! SERIES, read and written (RWF chapter 4).
 
 use super::entries::{Entries, EntryIter, Head, Shared, SharedBits};
-use super::entries_encoder::{Data, EntriesWriter, NoWrite, entries_encoder};
+use super::entries_encoder::{Data, EntriesWriter, NoWrite, counted, entries_encoder};
 use super::{Cursor, DataType, Writer};
 use crate::{Malformed, Refused};
 
@@ -27,10 +27,6 @@ impl<'a> SeriesHead<'a> {
     #[must_use]
     pub const fn new(container: DataType) -> Self {
         Self { container, set_definitions: None, summary: None, count_hint: None }
-    }
-
-    const fn shared(&self) -> Shared<'a> {
-        Shared { set_definitions: self.set_definitions, summary: self.summary, count_hint: self.count_hint }
     }
 }
 
@@ -77,12 +73,8 @@ impl<'a> Head<'a> for SeriesHead<'a> {
         self.container
     }
 
-    fn set_definitions(&self) -> Option<&'a [u8]> {
-        self.set_definitions
-    }
-
-    fn summary(&self) -> Option<&'a [u8]> {
-        self.summary
+    fn shared(&self) -> Shared<'a> {
+        Shared { set_definitions: self.set_definitions, summary: self.summary, count_hint: self.count_hint }
     }
 
     fn read_entry(&self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Malformed> {

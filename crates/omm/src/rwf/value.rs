@@ -7,51 +7,81 @@ use super::render::Hex;
 use super::{Array, DataType, Date, DateTime, Qos, Real, Rmtes, State, Text, Time, Writer};
 use crate::{Malformed, Refused};
 
-/// One value, borrowed from its bytes.
-///
-/// Formatting is human-readable: numbers as decimal text, dates and times in ISO 8601, bytes in hexadecimal, blank as
-/// an empty text.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub enum Value<'a> {
-    /// No value, for any type.
-    Blank,
-    /// INT.
-    Int(i64),
-    /// UINT.
-    UInt(u64),
-    /// FLOAT.
-    Float(f32),
-    /// DOUBLE.
-    Double(f64),
-    /// REAL.
-    Real(Real),
-    /// DATE.
-    Date(Date),
-    /// TIME.
-    Time(Time),
-    /// DATETIME.
-    DateTime(DateTime),
-    /// QOS.
-    Qos(Qos),
-    /// STATE.
-    State(State<'a>),
-    /// ENUM.
-    Enum(u16),
-    /// ARRAY.
-    Array(Array<'a>),
-    /// BUFFER.
-    Buffer(&'a [u8]),
-    /// ASCII_STRING.
-    Ascii(&'a [u8]),
-    /// UTF8_STRING.
-    Utf8(&'a [u8]),
-    /// RMTES_STRING.
-    Rmtes(Rmtes<'a>),
-    /// Container, with its bytes.
-    Container(DataType, &'a [u8]),
-    /// Bytes of an unknown type.
-    Unknown(&'a [u8]),
+macro_rules! values {
+    (typed { $($variant:ident($type:ty) $data_type:ident;)* } others { $($other:ident($bytes:ty) $other_type:ident;)* }) => {
+        /// One value, borrowed from its bytes.
+        ///
+        /// Formatting is human-readable: numbers as decimal text, dates and times in ISO 8601, bytes in hexadecimal,
+        /// blank as an empty text.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        #[non_exhaustive]
+        pub enum Value<'a> {
+            /// No value, for any type.
+            Blank,
+            $(#[doc = concat!(stringify!($data_type), ".")] $variant($type),)*
+            $(#[doc = concat!(stringify!($other_type), ".")] $other($bytes),)*
+            /// Container, with its bytes.
+            Container(DataType, &'a [u8]),
+            /// Bytes of an unknown type.
+            Unknown(&'a [u8]),
+        }
+
+        impl Value<'_> {
+            /// Returns the type of the value; `None` for blank and unknown values.
+            #[must_use]
+            pub const fn data_type(&self) -> Option<DataType> {
+                Some(match self {
+                    $(Self::$variant(_) => DataType::$data_type,)*
+                    $(Self::$other(_) => DataType::$other_type,)*
+                    Self::Container(data_type, _) => *data_type,
+                    Self::Blank | Self::Unknown(_) => return None,
+                })
+            }
+        }
+
+        impl fmt::Display for Value<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$variant(value) => fmt::Display::fmt(value, f),)*
+                    Self::Blank => Ok(()),
+                    Self::Enum(value) => fmt::Display::fmt(value, f),
+                    Self::Ascii(bytes) | Self::Utf8(bytes) => fmt::Display::fmt(&Text(bytes), f),
+                    Self::Container(data_type, bytes) => write!(f, "{data_type} of {} bytes", bytes.len()),
+                    Self::Buffer(bytes) | Self::Unknown(bytes) => fmt::Display::fmt(&Hex(bytes), f),
+                }
+            }
+        }
+
+        $(impl<'a> From<$type> for Value<'a> {
+            fn from(value: $type) -> Self {
+                Self::$variant(value)
+            }
+        })*
+    };
+}
+
+// The type of a first value tells which value is meant; the types of the others do not.
+values! {
+    typed {
+        Int(i64) INT;
+        UInt(u64) UINT;
+        Float(f32) FLOAT;
+        Double(f64) DOUBLE;
+        Real(Real) REAL;
+        Date(Date) DATE;
+        Time(Time) TIME;
+        DateTime(DateTime) DATETIME;
+        Qos(Qos) QOS;
+        State(State<'a>) STATE;
+        Array(Array<'a>) ARRAY;
+        Rmtes(Rmtes<'a>) RMTES_STRING;
+    }
+    others {
+        Enum(u16) ENUM;
+        Buffer(&'a [u8]) BUFFER;
+        Ascii(&'a [u8]) ASCII_STRING;
+        Utf8(&'a [u8]) UTF8_STRING;
+    }
 }
 
 impl<'a> Value<'a> {
@@ -87,31 +117,6 @@ impl<'a> Value<'a> {
             _ => Some(Self::Unknown(data)),
         };
         Ok(value.unwrap_or(Self::Blank))
-    }
-
-    /// Returns the type of the value; `None` for blank and unknown values.
-    #[must_use]
-    pub const fn data_type(&self) -> Option<DataType> {
-        Some(match self {
-            Self::Int(_) => DataType::INT,
-            Self::UInt(_) => DataType::UINT,
-            Self::Float(_) => DataType::FLOAT,
-            Self::Double(_) => DataType::DOUBLE,
-            Self::Real(_) => DataType::REAL,
-            Self::Date(_) => DataType::DATE,
-            Self::Time(_) => DataType::TIME,
-            Self::DateTime(_) => DataType::DATETIME,
-            Self::Qos(_) => DataType::QOS,
-            Self::State(_) => DataType::STATE,
-            Self::Enum(_) => DataType::ENUM,
-            Self::Array(_) => DataType::ARRAY,
-            Self::Buffer(_) => DataType::BUFFER,
-            Self::Ascii(_) => DataType::ASCII_STRING,
-            Self::Utf8(_) => DataType::UTF8_STRING,
-            Self::Rmtes(_) => DataType::RMTES_STRING,
-            Self::Container(data_type, _) => *data_type,
-            Self::Blank | Self::Unknown(_) => return None,
-        })
     }
 
     /// Writes the bytes of the value in their shortest form, without a length in front.
@@ -185,7 +190,7 @@ impl<'a> Value<'a> {
 
     /// Returns the bytes of a value of at most twelve: the first `len` of the array.
     pub(crate) fn short(&self) -> Option<([u8; 12], usize)> {
-        fn widen<const N: usize>(bytes: [u8; N], len: usize) -> ([u8; 12], usize) {
+        fn widen<const N: usize>((bytes, len): ([u8; N], usize)) -> ([u8; 12], usize) {
             const { assert!(N <= 12) }
             let mut wide = [0; 12];
             // As an array: a slice of a known length would still be copied by a call.
@@ -195,94 +200,17 @@ impl<'a> Value<'a> {
             (wide, len)
         }
         Some(match *self {
-            Self::Int(value) => {
-                let (bytes, len) = encode_int(value);
-                widen(bytes, len)
-            }
-            Self::UInt(value) => {
-                let (bytes, len) = encode_uint(value);
-                widen(bytes, len)
-            }
-            Self::Float(value) => widen(value.to_be_bytes(), 4),
-            Self::Double(value) => widen(value.to_be_bytes(), 8),
-            Self::Real(value) => {
-                let (bytes, len) = value.encode();
-                widen(bytes, len)
-            }
-            Self::Date(value) => widen(value.encode(), 4),
-            Self::Time(value) => {
-                let (bytes, len) = value.encode();
-                widen(bytes, len)
-            }
+            Self::Int(value) => widen(encode_int(value)),
+            Self::UInt(value) => widen(encode_uint(value)),
+            Self::Float(value) => widen((value.to_be_bytes(), 4)),
+            Self::Double(value) => widen((value.to_be_bytes(), 8)),
+            Self::Real(value) => widen(value.encode()),
+            Self::Date(value) => widen((value.encode(), 4)),
+            Self::Time(value) => widen(value.encode()),
             Self::DateTime(value) => value.encode(),
-            Self::Qos(value) => {
-                let (bytes, len) = value.encode();
-                widen(bytes, len)
-            }
-            Self::Enum(value) => {
-                let (bytes, len) = encode_enum(value);
-                widen(bytes, len)
-            }
+            Self::Qos(value) => widen(value.encode()),
+            Self::Enum(value) => widen(encode_enum(value)),
             _ => return None,
         })
     }
-}
-
-impl fmt::Display for Value<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Blank => Ok(()),
-            Self::Int(value) => fmt::Display::fmt(value, f),
-            Self::UInt(value) => fmt::Display::fmt(value, f),
-            Self::Float(value) => fmt::Display::fmt(value, f),
-            Self::Double(value) => fmt::Display::fmt(value, f),
-            Self::Real(value) => fmt::Display::fmt(value, f),
-            Self::Date(value) => fmt::Display::fmt(value, f),
-            Self::Time(value) => fmt::Display::fmt(value, f),
-            Self::DateTime(value) => fmt::Display::fmt(value, f),
-            Self::Qos(value) => fmt::Display::fmt(value, f),
-            Self::State(value) => fmt::Display::fmt(value, f),
-            Self::Enum(value) => fmt::Display::fmt(value, f),
-            Self::Array(array) => {
-                f.write_str("[")?;
-                for (n, value) in array.values().enumerate() {
-                    let separator = if n > 0 { ", " } else { "" };
-                    match value {
-                        Ok(value) => write!(f, "{separator}{value}")?,
-                        Err(fault) => write!(f, "{separator}<{fault}>")?,
-                    }
-                }
-                f.write_str("]")
-            }
-            Self::Ascii(bytes) | Self::Utf8(bytes) => fmt::Display::fmt(&Text(bytes), f),
-            Self::Rmtes(text) => fmt::Display::fmt(text, f),
-            Self::Container(data_type, bytes) => write!(f, "{data_type} of {} bytes", bytes.len()),
-            Self::Buffer(bytes) | Self::Unknown(bytes) => fmt::Display::fmt(&Hex(bytes), f),
-        }
-    }
-}
-
-macro_rules! value_from {
-    ($($variant:ident($type:ty);)*) => {$(
-        impl<'a> From<$type> for Value<'a> {
-            fn from(value: $type) -> Self {
-                Self::$variant(value)
-            }
-        }
-    )*};
-}
-
-value_from! {
-    Int(i64);
-    UInt(u64);
-    Float(f32);
-    Double(f64);
-    Real(Real);
-    Date(Date);
-    Time(Time);
-    DateTime(DateTime);
-    Qos(Qos);
-    State(State<'a>);
-    Array(Array<'a>);
-    Rmtes(Rmtes<'a>);
 }

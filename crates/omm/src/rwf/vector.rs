@@ -1,7 +1,7 @@
 //! VECTOR, read and written (RWF chapter 4).
 
 use super::entries::{Entries, EntryIter, Head, Shared, SharedBits};
-use super::entries_encoder::{Data, EntriesWriter, NoWrite, entries_encoder};
+use super::entries_encoder::{Data, EntriesWriter, NoWrite, counted, entries_encoder};
 use super::{Cursor, DataType, VectorAction, Writer};
 use crate::{Malformed, Refused};
 
@@ -49,10 +49,6 @@ impl<'a> VectorHead<'a> {
     /// Returns `true` if an entry with this action has data.
     pub(super) fn has_data(&self, action: VectorAction) -> bool {
         !matches!(action, VectorAction::CLEAR | VectorAction::DELETE) && self.container != DataType::NO_DATA
-    }
-
-    const fn shared(&self) -> Shared<'a> {
-        Shared { set_definitions: self.set_definitions, summary: self.summary, count_hint: self.count_hint }
     }
 }
 
@@ -124,12 +120,8 @@ impl<'a> Head<'a> for VectorHead<'a> {
         self.container
     }
 
-    fn set_definitions(&self) -> Option<&'a [u8]> {
-        self.set_definitions
-    }
-
-    fn summary(&self) -> Option<&'a [u8]> {
-        self.summary
+    fn shared(&self) -> Shared<'a> {
+        Shared { set_definitions: self.set_definitions, summary: self.summary, count_hint: self.count_hint }
     }
 
     fn read_entry(&self, cursor: &mut Cursor<'a>) -> Result<VectorEntry<'a>, Malformed> {
