@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 /// The longest accepted duration: a year. Longer ones are taken for typing errors.
 const LONGEST_S: f64 = 366.0 * 86_400.0;
 
@@ -145,6 +147,11 @@ pub fn core(text: &str) -> Result<Core, String> {
             _ => Err(format!("'{text}' is not a core; write its number, or -1 for any")),
         },
     }
+}
+
+/// The word for a value on the command line.
+pub fn word(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// Parses a number with one of these units; `None` for anything else, a negative or an infinite number.

@@ -81,10 +81,7 @@ struct Core<'a> {
 impl Jitter {
     /// Runs the tool and returns the process's exit status.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let watched = match &self.cpus {
-            Some(Cores(list)) => list.clone(),
-            None => cores(),
-        };
+        let watched = self.cpus.map_or_else(cores, |Cores(list)| list);
         check(&watched)?;
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let mut clock = Clock::calibrate();
@@ -99,16 +96,14 @@ impl Jitter {
     }
 }
 
-fn check(watched: &[usize]) -> anyhow::Result<()> {
+/// # Errors
+/// This process may not use one of these cores.
+pub(crate) fn check(watched: &[usize]) -> anyhow::Result<()> {
     let usable = cores();
-    match watched.iter().find(|core| !usable.contains(core)) {
-        None => Ok(()),
-        Some(core) => {
-            let what = format!("core {core} is not available to this process");
-            let hint = format!("the cores that may be used are {}", figures::list(&usable));
-            Err(Hinted::new(what, hint).into())
-        }
-    }
+    let Some(core) = watched.iter().find(|core| !usable.contains(core)) else { return Ok(()) };
+    let what = format!("core {core} is not available to this process");
+    let hint = format!("the cores that may be used are {}", figures::list(&usable));
+    Err(Hinted::new(what, hint).into())
 }
 
 /// Measures all cores at once, one thread each; results are in the given order.
@@ -135,14 +130,13 @@ pub fn measure(
             thread::park_timeout(PROGRESS_EVERY.min(duration / 4 + Duration::from_millis(1)));
             progress.set_elapsed();
         }
-        threads
-            .into_iter()
-            .map(|thread| match thread.join() {
-                Ok(measured) => Ok(measured?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-            .collect()
+        threads.into_iter().map(|thread| Ok(joined(thread)?)).collect()
     })
+}
+
+/// What a thread returned; its panic goes on in this one.
+pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn report<'a>(measured: &'a [Measured], environment: &'a Environment) -> Report<'a> {

@@ -19,6 +19,8 @@ pub struct Progress {
     bar: ProgressBar,
     begun: Instant,
     shown: bool,
+    /// Whether the elapsed time is the work done.
+    is_timed: bool,
 }
 
 impl Progress {
@@ -26,9 +28,22 @@ impl Progress {
     pub fn over(what: &str, duration: Duration) -> Self {
         let style = "{prefix} [{bar:32}] {elapsed} of {msg}  ";
         let total = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let progress = Self::new(what, style, Some(total));
+        let mut progress = Self::new(what, style, Some(total));
         progress.bar.set_message(format!("{:.0}s", duration.as_secs_f64()));
-        if duration >= WORTH_SHOWING { progress.show() } else { progress }
+        progress.is_timed = true;
+        if duration >= WORTH_SHOWING {
+            progress.reveal();
+        }
+        progress
+    }
+
+    /// Progress towards a total of `units`, or else of work with a known duration, or else without an end;
+    /// [`set`](Self::set) moves it in any case.
+    pub fn towards(what: &str, units: &str, total: Option<u64>, duration: Option<Duration>) -> Self {
+        match duration.filter(|_| total.is_none()) {
+            Some(duration) => Self::over(what, duration),
+            None => Self::counting(what, units, total),
+        }
     }
 
     /// Progress of work in `units`, with a known total or `None`.
@@ -48,12 +63,7 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_prefix(what.to_owned());
-        Self { bar, begun: instant(), shown: false }
-    }
-
-    fn show(mut self) -> Self {
-        self.reveal();
-        self
+        Self { bar, begun: instant(), shown: false, is_timed: false }
     }
 
     fn reveal(&mut self) {
@@ -62,17 +72,25 @@ impl Progress {
         self.shown = true;
     }
 
-    /// Sets the amount of work done.
+    /// Sets the amount of work done, of which only the elapsed time counts if the duration is known.
     pub fn set(&mut self, done: u64) {
-        if !self.shown && self.begun.elapsed() >= WORTH_SHOWING {
-            self.reveal();
+        if self.is_timed {
+            self.set_elapsed();
+        } else {
+            self.move_to(done);
         }
-        self.bar.set_position(done);
     }
 
     /// Sets the elapsed time as the amount of work done.
     pub fn set_elapsed(&mut self) {
-        self.set(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+        self.move_to(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+    }
+
+    fn move_to(&mut self, position: u64) {
+        if !self.shown && self.begun.elapsed() >= WORTH_SHOWING {
+            self.reveal();
+        }
+        self.bar.set_position(position);
     }
 
     /// Hides the line while other text is printed.

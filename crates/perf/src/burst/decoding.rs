@@ -54,8 +54,8 @@ pub(super) struct Decoded {
 pub(super) struct Account {
     decode: Decode,
     books: Books,
-    /// The next expected sequence.
-    next: u64,
+    /// The sequence after the newest message.
+    pub(super) next: u64,
     /// Messages received, without repetitions.
     pub(super) messages: u64,
     /// Messages with an earlier sequence: duplicates, or out of order.
@@ -110,16 +110,11 @@ impl Account {
         0
     }
 
-    /// The sequence after the newest message.
-    pub(super) fn next(&self) -> u64 {
-        self.next
-    }
-
     /// Whether the final books are those of the feed; `true` if no books were built.
     pub(super) fn books_are_right(&self, stream: &Stream) -> bool {
         let counters = self.books.counters();
         self.decode == Decode::None
-            || (self.books.live_orders() as u64 == stream.resting()
+            || (self.books.live_orders() as u64 == stream.resting
                 && counters.unknown_reference == itch::ByType::default()
                 && counters.duplicate_reference == itch::ByType::default())
     }
@@ -233,7 +228,7 @@ pub(super) fn decode(
                 thread::yield_now();
                 let now = clock.now();
                 if let Some(total) = told.total()
-                    && (stream.datagram_of(account.next()) >= total || now.0 > last.0 + LAST_WORDS_NS)
+                    && (stream.datagram_of(account.next) >= total || now.0 > last.0 + LAST_WORDS_NS)
                 {
                     break;
                 }
@@ -244,7 +239,7 @@ pub(super) fn decode(
             }
             QueuePoll::Ended => break,
         };
-        let progress = stream.datagram_of(account.next());
+        let progress = stream.datagram_of(account.next);
         told.set_progress(progress);
         if now.0 >= noted.0 + NOTE_NS && notes.len() < NOTES {
             noted = now;
@@ -277,10 +272,7 @@ mod tests {
             for (number, datagram) in (0..).zip(&sent) {
                 assert_eq!(account.datagram(datagram), number * 3 + 1);
             }
-            assert_eq!(
-                (account.messages, account.next()),
-                (sent.len() as u64 * 3, sent.len() as u64 * 3 + 1)
-            );
+            assert_eq!((account.messages, account.next), (sent.len() as u64 * 3, sent.len() as u64 * 3 + 1));
             assert_eq!((account.repeated, account.malformed), (0, 0));
             assert!(account.books_are_right(&stream));
         }

@@ -45,7 +45,7 @@ pub(super) fn feed(
         told.end();
     }
     fed.blocked = gun.blocked;
-    fed.segmented = gun.is_segmented();
+    fed.segmented = gun.segmented;
     sent.map(|()| fed)
 }
 
@@ -67,17 +67,17 @@ fn run(
     let mut end = u64::MAX;
     while fed.total < end && !told.has_ended() && !stop.requested() {
         let next = fed.total;
-        let now = timetable.pacer().wait(clock, timetable.due(next), Waiting::Yield);
+        let now = timetable.pacer.wait(clock, timetable.due(next), Waiting::Yield);
         bytes.clear();
         if plan.at == At::Sender && next == first_held {
             for number in first_held..end_held {
                 let due = timetable.due(number);
                 stream.append(number, due.0, &mut bytes);
                 if number % BATCH == 0 {
-                    timetable.pacer().wait(clock, due, Waiting::Yield);
+                    timetable.pacer.wait(clock, due, Waiting::Yield);
                 }
             }
-            let released = timetable.pacer().wait(clock, timetable.due(end_held - 1), Waiting::Yield);
+            let released = timetable.pacer.wait(clock, timetable.due(end_held - 1), Waiting::Yield);
             gun.send(&bytes, stream.datagram_bytes())?;
             fed.released = Some(released);
             fed.shot = Some(clock.now());

@@ -12,6 +12,7 @@ use tapeline_wire::udp::Batch;
 use super::decoding::Account;
 use super::plan::BurstPlan;
 use super::round::sockets;
+use crate::jitter::joined;
 
 /// Overhead of a datagram on Ethernet, in bytes: UDP 8, IPv4 20, header 14, checksum 4, preamble 8, gap 12 (IEEE
 /// 802.3).
@@ -57,7 +58,7 @@ impl Floor {
         }
         let decode_ns = (monotonic_ns() - begun).max(1);
         black_box(&account);
-        let messages = plan.hold * stream.messages();
+        let messages = plan.hold * stream.messages;
         let on_the_wire = plan.hold * (stream.datagram_bytes() as u64 + AROUND);
         Self {
             bytes: bytes.len() as u64,
@@ -110,8 +111,8 @@ pub(super) fn bare(plan: &BurstPlan, clock: &Clock) -> anyhow::Result<Option<u64
             is_sent.store(true, Ordering::Release);
             sent.map(|_| begun)
         });
-        let begun = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let last = receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let begun = joined(sending)?;
+        let last = joined(receiving)?;
         Ok(last.map(|last| last.0.saturating_sub(begun.0)))
     })
 }

@@ -13,20 +13,16 @@ const PATIENCE: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(super) struct Gun {
     sender: UdpSender,
-    segmented: bool,
+    /// Whether the kernel splits one send into datagrams (`UDP_SEGMENT`).
+    pub(super) segmented: bool,
     /// Number of times that the socket was full.
     pub(super) blocked: u64,
 }
 
 impl Gun {
-    /// `segmented`: let the kernel split one send into datagrams (`UDP_SEGMENT`), if it can.
+    /// `segmented`: use `UDP_SEGMENT`, if the kernel can.
     pub(super) fn new(sender: UdpSender, segmented: bool) -> Self {
         Self { sender, segmented, blocked: 0 }
-    }
-
-    /// Whether the kernel still splits sends into datagrams.
-    pub(super) fn is_segmented(&self) -> bool {
-        self.segmented
     }
 
     /// Sends datagrams of `length` bytes each, as fast as the kernel accepts them.

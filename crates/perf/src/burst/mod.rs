@@ -194,11 +194,8 @@ impl Burst {
                 "--line-rate takes bits a second, such as 10G".to_owned(),
             );
         }
-        let usable = cores();
-        if let Some(core) = self.cpus.iter().flatten().flatten().find(|core| !usable.contains(core)) {
-            let hint = format!("the cores that may be used are {}", figures::list(&usable));
-            return refused(format!("core {core} is not available to this process"), hint);
-        }
+        let named: Vec<usize> = self.cpus.iter().flatten().flatten().copied().collect();
+        jitter::check(&named)?;
         let plan = BurstPlan {
             stream: Stream::new(self.messages_per_datagram),
             rate_hz: self.feed_rate,
@@ -210,7 +207,7 @@ impl Burst {
             huge_pages: self.huge_pages,
             receive_buffer: usize::try_from(self.receive_buffer).unwrap_or(usize::MAX),
             segmented: !self.no_segments,
-            cpus: self.cpus.unwrap_or_else(|| spread_over(&usable)),
+            cpus: self.cpus.unwrap_or_else(|| spread_over(&cores())),
             give_up: self.give_up,
         };
         if plan.duration() > LONGEST_HOLD {
@@ -234,7 +231,7 @@ impl Burst {
         let noise = jitter::measure(&watched, JITTER, threshold, &clock, stop)?;
         let floor = Floor::of(plan, self.line_rate);
         let all = self.rounds * pools.len() as u32;
-        let seconds = report::estimate(plan, all).as_secs_f64();
+        let seconds = (plan.duration() * all).as_secs_f64();
         if seconds > 5.0 {
             anstream::eprintln!("{all} rounds, about {seconds:.0} s and the drains");
         }
@@ -271,7 +268,7 @@ impl Burst {
         json!({
             "hold": plan.hold,
             "feed_rate_hz": plan.rate_hz,
-            "messages_per_datagram": plan.stream.messages(),
+            "messages_per_datagram": plan.stream.messages,
             "datagram_bytes": plan.stream.datagram_bytes(),
             "at": plan.at,
             "decode": plan.decode,

@@ -131,7 +131,7 @@ pub(super) struct BurstPlan {
 impl BurstPlan {
     /// Datagrams a second.
     pub(super) fn datagrams_hz(&self) -> f64 {
-        self.rate_hz as f64 / self.stream.messages() as f64
+        self.rate_hz as f64 / self.stream.messages as f64
     }
 
     /// The first datagram that is measured.

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::time::Duration;
 
 use serde::Serialize;
 use tapeline_console::output;
@@ -206,7 +205,7 @@ impl BurstReport {
                 At::Socket => "in the receiving thread",
                 At::Sender => "at the sender",
             },
-            plural(stream.messages(), "message"),
+            plural(stream.messages, "message"),
             stream.datagram_bytes(),
             output::rate(*rate_hz as f64, "msgs"),
             if self.pools.len() > 1 { ", the pools in turn" } else { "" },
@@ -573,11 +572,6 @@ fn advice(plan: &BurstPlan, pools: &[BurstSummary]) -> Vec<String> {
         );
     }
     advice
-}
-
-/// The expected duration of a whole run.
-pub(super) fn estimate(plan: &BurstPlan, rounds: u32) -> Duration {
-    plan.duration() * rounds
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::gun::Gun;
 use super::plan::{BurstPlan, Pool, Told};
 use super::receiving::{Taken, receive};
 use super::stream::Timetable;
+use crate::jitter::joined;
 
 /// Delay from the creation of the threads to the first datagram.
 const START_NS: u64 = 20_000_000;
@@ -109,7 +110,7 @@ impl BurstOutcome {
         stop: &Stop,
     ) -> anyhow::Result<Option<Self>> {
         let (receiver, gun) = sockets(plan)?;
-        let timetable = Timetable::new(plan.rate_hz, plan.stream.messages(), clock.now() + START_NS);
+        let timetable = Timetable::new(plan.rate_hz, plan.stream.messages, clock.now() + START_NS);
         let told = Told::default();
         let (fed, found) = thread::scope(|scope| {
             let feeding = scope.spawn(|| -> anyhow::Result<Fed> {
@@ -156,7 +157,7 @@ impl BurstOutcome {
         }
         let drain_ns = drained.map(|drained| drained.0.saturating_sub(released.0));
         let account = &decoded.account;
-        let sent_messages = fed.total * plan.stream.messages();
+        let sent_messages = fed.total * plan.stream.messages;
         Self {
             pool,
             round,
@@ -233,13 +234,6 @@ fn take(
         let (taken, decoded) = (joined(receiving), joined(decoding));
         Ok((taken?, decoded?))
     })
-}
-
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
-    match thread.join() {
-        Ok(found) => found,
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
 }
 
 /// The decoder's notes compared with the timetable.

@@ -30,9 +30,9 @@ pub(super) const MOST_MESSAGES: u64 = ((1_400 - HEADER_BYTES) / LONGEST_BLOCK) a
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
     /// Number of messages in each datagram.
-    messages: u64,
-    /// Number of resting orders: a multiple of `messages`, so that no datagram mixes messages of two lengths.
-    resting: u64,
+    pub(super) messages: u64,
+    /// Number of orders on the books from the first replacement on: a multiple of `messages`, so that no datagram mixes messages of two lengths.
+    pub(super) resting: u64,
 }
 
 impl Stream {
@@ -41,16 +41,6 @@ impl Stream {
         // Also a multiple of twice the number of stocks, so that an order and its replacement are on the same
         // side of the same stock.
         Self { messages, resting: RESTING.next_multiple_of(messages * 2 * STOCKS) }
-    }
-
-    /// Number of messages in each datagram.
-    pub(super) fn messages(&self) -> u64 {
-        self.messages
-    }
-
-    /// Number of orders on the books from the first replacement on.
-    pub(super) fn resting(&self) -> u64 {
-        self.resting
     }
 
     /// Number of datagrams before the first replacement.
@@ -118,7 +108,7 @@ fn session() -> MoldSession {
 /// The due times of datagrams at a steady rate of messages. All messages of a datagram are due at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timetable {
-    pacer: Pacer,
+    pub(super) pacer: Pacer,
     messages: u64,
 }
 
@@ -126,10 +116,6 @@ impl Timetable {
     /// `rate_hz` messages a second from `start` on, `messages` in each datagram.
     pub(super) fn new(rate_hz: u64, messages: u64, start: Nanos) -> Self {
         Self { pacer: Pacer::per_second(rate_hz, start), messages }
-    }
-
-    pub(super) fn pacer(&self) -> &Pacer {
-        &self.pacer
     }
 
     /// When datagram `number` is due.
@@ -175,7 +161,7 @@ mod tests {
                 }
                 sequence = data.end();
             }
-            assert_eq!(books.live_orders() as u64, stream.resting());
+            assert_eq!(books.live_orders() as u64, stream.resting);
             assert_eq!(books.counters().unknown_reference, itch::ByType::default());
             assert_eq!(books.counters().duplicate_reference, itch::ByType::default());
         }

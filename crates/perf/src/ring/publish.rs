@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 use tapeline_console::arguments::{self, Core};
 use tapeline_console::failure::Hinted;
 use tapeline_console::output::{self, Format};
@@ -152,8 +153,9 @@ pub(super) enum Pause {
 }
 
 /// The frame layout.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Layout {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Layout {
     /// Frames follow each other without gaps
     #[default]
     Packed,
@@ -161,12 +163,10 @@ enum Layout {
     Lines,
 }
 
-impl From<Layout> for Framing {
-    fn from(layout: Layout) -> Self {
-        match layout {
-            Layout::Packed => Self::Packed,
-            Layout::Lines => Self::Lines,
-        }
+impl Layout {
+    /// The word on the command line.
+    pub(super) fn word(self) -> String {
+        arguments::word(&self)
     }
 }
 
@@ -199,7 +199,10 @@ impl Publish {
             capacity,
             mode: self.mode.unwrap_or(if self.group.is_some() { 0o660 } else { 0o600 }),
             group: self.group,
-            framing: self.framing.into(),
+            framing: match self.framing {
+                Layout::Packed => Framing::Packed,
+                Layout::Lines => Framing::Lines,
+            },
             stall_limit: self.stall_limit,
             huge_pages: self.huge_pages,
             keep: self.keep,
@@ -218,17 +221,20 @@ impl Publish {
             publisher.lock_memory().map_err(failures::with_hint)?;
         }
         if publisher.epoch() > 1 {
-            self.log_level.notice(&format!(
-                "continues ring {}: publisher {}, {} frames so far",
-                self.name,
-                publisher.epoch(),
-                figures::thousands(publisher.frames())
-            ));
+            self.log_level.say(
+                Level::Notice,
+                &format!(
+                    "continues ring {}: publisher {}, {} frames so far",
+                    self.name,
+                    publisher.epoch(),
+                    figures::thousands(publisher.frames())
+                ),
+            );
         }
         if let Some(Core(Some(core))) = self.cpu {
             pin(core)?;
         }
-        self.log_level.info(&self.settings(options));
+        self.log_level.say(Level::Info, &self.settings(options));
         let mut sender = Sender::new(publisher, self, stop);
         sender.wait_for_subscribers(self.subscribers);
         sender.warm_up(self.warmup);
@@ -262,7 +268,8 @@ impl Publish {
             return Err(Hinted::new(what, "1MiB is a good size; /dev/shm is the limit").into());
         };
         if bytes as u64 != self.queue_size {
-            self.log_level.notice(&format!("--queue-size {} is rounded up to {bytes}", self.queue_size));
+            self.log_level
+                .say(Level::Notice, &format!("--queue-size {} is rounded up to {bytes}", self.queue_size));
         }
         Ok(bytes)
     }

@@ -6,11 +6,12 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
+use data_encoding::HEXLOWER;
 use tapeline_console::failure::Hinted;
 use tapeline_console::output::{self, Progress};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Ticks, ticks_ordered};
-use tapeline_ring::{Name, Position, SubscriberOf, Wait};
+use tapeline_ring::{Position, SubscriberOf, Wait};
 
 use super::failures;
 use super::message::{Note, Topic};
@@ -83,14 +84,10 @@ impl<W: Write> Sink for Raw<W> {
         _received: Option<Ticks>,
         _clock: &Clock,
     ) -> anyhow::Result<bool> {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         self.line.clear();
         // Cannot fail: the target is in memory.
         let _ = write!(self.line, "{} {} ", position, frame.len());
-        for byte in frame {
-            self.line.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            self.line.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
+        HEXLOWER.encode_append(frame, &mut self.line);
         self.line.push('\n');
         self.out.write_all(self.line.as_bytes()).context("cannot write to standard output")?;
         Ok(true)
@@ -111,13 +108,14 @@ impl<W: Write> Sink for Raw<W> {
     }
 }
 
-/// Checks and measures messages.
-pub(super) struct Measured {
+/// Checks and measures messages, or only counts them: the minimum work per message that still proves that no message is
+/// missing.
+pub(super) struct Measured<const COUNTS_ONLY: bool> {
     pub(super) tally: ReaderTally,
     pub(super) intervals: bool,
 }
 
-impl Sink for Measured {
+impl<const COUNTS_ONLY: bool> Sink for Measured<COUNTS_ONLY> {
     #[inline]
     fn take(
         &mut self,
@@ -126,7 +124,7 @@ impl Sink for Measured {
         received: Option<Ticks>,
         clock: &Clock,
     ) -> anyhow::Result<bool> {
-        Ok(self.tally.take(frame, received, clock))
+        Ok(if COUNTS_ONLY { self.tally.count(frame, clock) } else { self.tally.take(frame, received, clock) })
     }
 
     fn begin(&mut self, now: Nanos, note: Option<Note>) {
@@ -160,44 +158,6 @@ impl Sink for Measured {
     }
 }
 
-/// Only counts: the minimum work per message that still proves that no message is missing.
-pub(super) struct Counted(pub(super) ReaderTally);
-
-impl Sink for Counted {
-    #[inline]
-    fn take(
-        &mut self,
-        _position: Position,
-        frame: &[u8],
-        _received: Option<Ticks>,
-        clock: &Clock,
-    ) -> anyhow::Result<bool> {
-        Ok(self.0.count(frame, clock))
-    }
-
-    fn begin(&mut self, now: Nanos, note: Option<Note>) {
-        self.0.begin(now, note.is_none_or(|note| note.rate_hz > 0));
-    }
-
-    fn lost(&mut self, frames: u64) {
-        self.0.passed(frames);
-    }
-
-    fn evicted(&mut self) {
-        self.0.evicted();
-    }
-
-    #[inline]
-    fn caught_up(&mut self) {
-        self.0.caught_up();
-    }
-
-    fn seen(&mut self, now: Nanos) -> anyhow::Result<()> {
-        self.0.seen(now);
-        Ok(())
-    }
-}
-
 /// The reading loop's state.
 pub(super) struct Reader<'a, D: Readable> {
     subscriber: SubscriberOf<D>,
@@ -205,6 +165,7 @@ pub(super) struct Reader<'a, D: Readable> {
     /// The publisher's note, if the publisher is a `ring pub`.
     note: Option<Note>,
     stop: &'a Stop,
+    options: &'a Subscribe,
     how: How,
     total: u64,
     end: Nanos,
@@ -218,7 +179,6 @@ pub(super) struct Reader<'a, D: Readable> {
     upkeep_due: Nanos,
     polls: u32,
     progress: Progress,
-    counts_messages: bool,
     /// Whether the last poll found nothing.
     dry: bool,
     /// Whether the publisher was found dead since the last frame, and this was reported.
@@ -229,9 +189,6 @@ pub(super) struct Reader<'a, D: Readable> {
     copy: Option<Box<[u8]>>,
     batch: Option<Batch>,
     spin: u32,
-    topic: Option<Topic>,
-    name: &'a Name,
-    talk: Level,
 }
 
 impl<'a, D: Readable> Reader<'a, D> {
@@ -241,15 +198,12 @@ impl<'a, D: Readable> Reader<'a, D> {
         let now = clock.now();
         let time =
             options.seconds.map_or(u64::MAX, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        let progress = match (options.messages, options.seconds) {
-            (Some(messages), _) => Progress::counting("reading", "messages", Some(messages)),
-            (None, Some(time)) => Progress::over("reading", time),
-            (None, None) => Progress::counting("reading", "messages", None),
-        };
+        let progress = Progress::towards("reading", "messages", options.messages, options.seconds);
         Self {
             clock,
             note,
             stop,
+            options,
             how: options.wait,
             total: options.messages.unwrap_or(u64::MAX),
             end: Nanos(now.0.saturating_add(time)),
@@ -260,16 +214,12 @@ impl<'a, D: Readable> Reader<'a, D> {
             upkeep_due: now + UPKEEP_NS,
             polls: 0,
             progress,
-            counts_messages: options.messages.is_some() || options.seconds.is_none(),
             dry: false,
             orphaned: false,
             forsaken: false,
             copy: options.copy.then(|| vec![0; subscriber.max_frame()].into_boxed_slice()),
             batch: options.batch.map(Batch::of),
             spin: options.spin,
-            topic: options.topic,
-            name: &options.name,
-            talk: options.log_level,
             subscriber,
         }
     }
@@ -351,16 +301,16 @@ impl<'a, D: Readable> Reader<'a, D> {
     fn tell_evicted(&self, position: Position) {
         let text = format!(
             "ring {} has evicted this subscriber at position {position}: it held the full ring for longer than {:?}",
-            self.name,
+            self.options.name,
             self.subscriber.stall_limit(),
         );
-        self.progress.apart(|| self.talk.error(&text));
+        self.progress.apart(|| self.options.log_level.say(Level::Error, &text));
     }
 
     /// The error for a position at which a frame is expected but missing.
     #[cold]
     fn damaged(&self, position: Position) -> anyhow::Error {
-        let what = format!("ring {} is damaged at position {position}: there is no frame", self.name);
+        let what = format!("ring {} is damaged at position {position}: there is no frame", self.options.name);
         let hint = "something other than its publisher has written into it; restart the publisher";
         Hinted::new(what, hint).into()
     }
@@ -421,11 +371,7 @@ impl<'a, D: Readable> Reader<'a, D> {
             self.upkeep_due = now + UPKEEP_NS;
             self.follow_clock();
             sink.upkeep(now)?;
-            if self.counts_messages {
-                self.progress.set(self.taken);
-            } else {
-                self.progress.set_elapsed();
-            }
+            self.progress.set(self.taken);
             if self.dry && !self.subscriber.publisher_alive().map_err(failures::with_hint)? {
                 self.look_for_successor()?;
             }
@@ -447,14 +393,15 @@ impl<'a, D: Readable> Reader<'a, D> {
     }
 
     fn check_topic(&self) -> anyhow::Result<()> {
-        let Some(wanted) = self.topic else { return Ok(()) };
+        let Some(wanted) = self.options.topic else { return Ok(()) };
         let found = self.note.map(|note| note.topic).unwrap_or_default();
         if found == wanted {
             return Ok(());
         }
         let said =
             |topic: Topic| topic.text().map_or("no topic".to_owned(), |text| format!("topic '{text}'"));
-        let what = format!("ring {} carries {}, and {} was asked for", self.name, said(found), said(wanted));
+        let what =
+            format!("ring {} carries {}, and {} was asked for", self.options.name, said(found), said(wanted));
         Err(Hinted::new(what, "leave out --topic to read it anyway, or name another ring").into())
     }
 
@@ -477,9 +424,9 @@ impl<'a, D: Readable> Reader<'a, D> {
     fn look_for_successor(&mut self) -> anyhow::Result<()> {
         self.forsaken = !self.subscriber.is_named().map_err(failures::with_hint)?;
         if !self.forsaken && !std::mem::replace(&mut self.orphaned, true) {
-            let name = self.name;
+            let name = &self.options.name;
             let text = format!("the publisher of ring {name} died; waiting for another (Ctrl-C ends)");
-            self.progress.apart(|| self.talk.warning(&text));
+            self.progress.apart(|| self.options.log_level.say(Level::Warning, &text));
         }
         Ok(())
     }

@@ -6,10 +6,10 @@ use serde::Serialize;
 use tapeline_console::output::{self, Progress};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Pacer, Percentiles, Recorder, Waiting, figures};
-use tapeline_ring::{Discipline, Name, PublisherOf, Refused};
+use tapeline_ring::{Discipline, PublisherOf, Refused};
 
 use super::failures;
-use super::message::{Message, Note, Stamps, Topic};
+use super::message::{Message, Note, Stamps};
 use super::publish::{Pause, Publish};
 use super::talk::Level;
 use super::warm_up::{WarmUp, spin};
@@ -61,14 +61,12 @@ pub(super) struct Sender<'a, D: Discipline> {
     publisher: PublisherOf<D>,
     clock: Clock,
     stop: &'a Stop,
-    wait: Pause,
+    options: &'a Publish,
     stamped: bool,
     filled: bool,
     blocking: bool,
     spin: u32,
     len: usize,
-    rate_hz: u64,
-    topic: Topic,
     /// Messages to offer to the ring.
     total: u64,
     /// Time to send, in ns.
@@ -87,34 +85,23 @@ pub(super) struct Sender<'a, D: Discipline> {
     upkeep_due: Nanos,
     /// Progress towards the end of the run, for people.
     progress: Progress,
-    counts_messages: bool,
-    name: &'a Name,
-    capacity: usize,
-    talk: Level,
 }
 
 impl<'a, D: Discipline> Sender<'a, D> {
     pub(super) fn new(publisher: PublisherOf<D>, options: &'a Publish, stop: &'a Stop) -> Self {
         let clock = Clock::calibrate();
-        let progress = match (options.messages, options.seconds) {
-            (Some(messages), _) => Progress::counting("publishing", "messages", Some(messages)),
-            (None, Some(time)) => Progress::over("publishing", time),
-            (None, None) => Progress::counting("publishing", "messages", None),
-        };
+        let progress = Progress::towards("publishing", "messages", options.messages, options.seconds);
         let start = clock.now();
         let mut sender = Self {
-            capacity: publisher.capacity(),
             publisher,
             clock,
             stop,
-            wait: options.wait,
+            options,
             stamped: !options.no_stamps,
             filled: !options.no_fill,
             blocking: !options.non_blocking,
             spin: options.spin,
             len: usize::try_from(options.message_size).unwrap_or(usize::MAX),
-            rate_hz: options.rate,
-            topic: options.topic.unwrap_or_default(),
             total: u64::MAX,
             time_ns: options
                 .seconds
@@ -130,9 +117,6 @@ impl<'a, D: Discipline> Sender<'a, D> {
             lateness: Recorder::new(),
             upkeep_due: start + UPKEEP_NS,
             progress,
-            counts_messages: options.messages.is_some() || options.seconds.is_none(),
-            name: &options.name,
-            talk: options.log_level,
         };
         // A subscriber that joins before the first message can already see the publisher's note.
         sender.write_note(start);
@@ -143,7 +127,8 @@ impl<'a, D: Discipline> Sender<'a, D> {
     pub(super) fn wait_for_subscribers(&self, wanted: usize) {
         if self.publisher.subscribers() < wanted {
             let whom = if wanted == 1 { "a subscriber" } else { "subscribers" };
-            self.talk.notice(&format!("waiting for {whom} ({} of {wanted})", self.publisher.subscribers()));
+            let text = format!("waiting for {whom} ({} of {wanted})", self.publisher.subscribers());
+            self.options.log_level.say(Level::Notice, &text);
         }
         while self.publisher.subscribers() < wanted && !self.stop.requested() {
             std::thread::sleep(Duration::from_millis(1));
@@ -179,7 +164,8 @@ impl<'a, D: Discipline> Sender<'a, D> {
         }
         (self.warm_up, self.blocking) = (false, blocking);
         self.warm_up_messages = std::mem::take(&mut self.offered);
-        self.talk.info(&format!("warmed up with {} messages", figures::thousands(self.warm_up_messages)));
+        let text = format!("warmed up with {} messages", figures::thousands(self.warm_up_messages));
+        self.options.log_level.say(Level::Info, &text);
     }
 
     /// Sends messages; the measured time begins here. Ends after `messages`, after its time, or on a signal.
@@ -190,7 +176,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
         self.end = Nanos(self.start.0.saturating_add(self.time_ns));
         self.upkeep_due = self.start + UPKEEP_NS;
         self.write_note(self.start);
-        match self.rate_hz {
+        match self.options.rate {
             0 => self.send_flat_out(),
             rate => self.send_paced(rate),
         }
@@ -199,7 +185,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
     /// Message `k` is due at its scheduled time, however late the messages before it were.
     fn send_paced(&mut self, rate: u64) {
         let pacer = Pacer::per_second(rate, self.start);
-        let waiting = if self.wait == Pause::Sleep { Waiting::Sleep } else { Waiting::Spin };
+        let waiting = if self.options.wait == Pause::Sleep { Waiting::Sleep } else { Waiting::Spin };
         while self.offered < self.total {
             let due = pacer.due(self.offered);
             let mut now = self.clock.now();
@@ -288,7 +274,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
                 break true;
             }
             looks += 1;
-            match self.wait {
+            match self.options.wait {
                 Pause::Spin => std::hint::spin_loop(),
                 Pause::Yield => std::thread::yield_now(),
                 // Active readers free capacity within microseconds; waiting for a slow one is not worth a core.
@@ -310,14 +296,10 @@ impl<'a, D: Discipline> Sender<'a, D> {
             self.clock.recalibrate();
             self.publisher.flush();
             self.write_note(now);
-            if self.counts_messages {
-                self.progress.set(self.offered);
-            } else {
-                self.progress.set_elapsed();
-            }
+            self.progress.set(self.offered);
         }
         // `send_paced` checks the end of the schedule: messages due before it are still sent, if the ring has capacity.
-        let has_schedule = self.rate_hz > 0 && !self.warm_up;
+        let has_schedule = self.options.rate > 0 && !self.warm_up;
         let over = if has_schedule { now.0 >= self.end.0.saturating_add(UPKEEP_NS) } else { now >= self.end };
         over || self.stop.requested()
     }
@@ -325,10 +307,10 @@ impl<'a, D: Discipline> Sender<'a, D> {
     fn write_note(&mut self, now: Nanos) {
         let note = Note {
             calibration: self.clock.calibration(),
-            rate_hz: self.rate_hz,
+            rate_hz: self.options.rate,
             held_back_share: self.held_back_ns as f64 / now.since(self.start).max(1) as f64,
             refused: u32::try_from(self.refused).unwrap_or(u32::MAX),
-            topic: self.topic,
+            topic: self.options.topic.unwrap_or_default(),
         };
         self.publisher.set_note(note.to_words());
     }
@@ -342,17 +324,17 @@ impl<'a, D: Discipline> Sender<'a, D> {
         let seconds = elapsed_ns / 1e9;
         let messages = self.offered - self.refused;
         let publisher = &self.publisher;
-        let epoch = publisher.epoch();
+        let (epoch, queue_size) = (publisher.epoch(), publisher.capacity() as u64);
         let (reclaimed, evicted) = (publisher.reclaimed(), publisher.evicted());
         // Before the percentiles are computed: subscribers wait for the end.
         self.publisher.close().map_err(failures::with_hint)?;
         Ok(PublishSummary {
-            name: self.name.to_string(),
-            topic: self.topic.text(),
+            name: self.options.name.to_string(),
+            topic: self.options.topic.and_then(|topic| topic.text()),
             messages,
             warm_up_messages: self.warm_up_messages,
             message_size: self.len as u64,
-            queue_size: self.capacity as u64,
+            queue_size,
             seconds,
             messages_per_second: messages as f64 / seconds,
             bytes_per_second: messages as f64 * self.len as f64 / seconds,
@@ -373,7 +355,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
             return;
         }
         self.publisher.flush();
-        self.talk.info(&format!("lingers for {time:?}"));
+        self.options.log_level.say(Level::Info, &format!("lingers for {time:?}"));
         let begun = self.clock.now();
         while self.clock.now().since(begun) < time_ns && !self.stop.requested() {
             std::thread::sleep(NAP.min(time));
@@ -397,7 +379,7 @@ impl PublishSummary {
         );
         let mut count = |count: u64, what: &str| {
             if count > 0 {
-                text.push_str(&format!("\n{what}", what = what.replace('#', &figures::thousands(count))));
+                text.push_str(&format!("\n{}", what.replace('#', &figures::thousands(count))));
             }
         };
         count(self.warm_up_messages, "warm-up      # messages before, not measured");

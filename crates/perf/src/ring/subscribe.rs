@@ -10,11 +10,11 @@ use tapeline_console::arguments::{self, Core};
 use tapeline_console::output::{self, Format};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Verdict, instant, pin};
-use tapeline_ring::{Broadcast, Error, Gated, Name, Start, Subscriber, SubscriberOf, broadcast};
+use tapeline_ring::{Broadcast, Error, Gated, Name, Start, SubscriberOf};
 
 use super::failures;
 use super::message::Topic;
-use super::reader::{Counted, Measured, Raw, Reader};
+use super::reader::{Measured, Raw, Reader};
 use super::source::Readable;
 use super::talk::Level;
 use super::tally::{ReaderTally, Wanted};
@@ -180,14 +180,21 @@ impl Subscribe {
         if let Some(Core(Some(core))) = self.cpu {
             pin(core)?;
         }
-        let Some(joined) = self.join(&stop)? else { return Ok(ExitCode::SUCCESS) };
-        match joined {
-            Joined::Gated(subscriber) => self.read(Reader::new(subscriber, &self, &stop)),
-            Joined::Broadcast(subscriber) => self.read(Reader::new(subscriber, &self, &stop)),
+        // The ring's creator chose the policy for slow subscribers.
+        match self.join::<Gated>(&stop) {
+            Err(Error::OtherPolicy { .. }) => self.read(self.join::<Broadcast>(&stop), &stop),
+            joined => self.read(joined, &stop),
         }
     }
 
-    fn read<D: Readable>(&self, reader: Reader<'_, D>) -> anyhow::Result<ExitCode> {
+    /// Reads the ring, unless it is time to end (`None`).
+    fn read<D: Readable>(
+        &self,
+        joined: Result<Option<SubscriberOf<D>>, Error>,
+        stop: &Stop,
+    ) -> anyhow::Result<ExitCode> {
+        let Some(subscriber) = joined.map_err(failures::with_hint)? else { return Ok(ExitCode::SUCCESS) };
+        let reader = Reader::new(subscriber, self, stop);
         if self.raw {
             let out = BufWriter::new(std::io::stdout().lock());
             let (raw, _) = reader.read(Raw { out, line: String::new(), lossy: false })?;
@@ -203,11 +210,11 @@ impl Subscribe {
         };
         let tally = ReaderTally::new(wanted);
         let (tally, note) = if self.fast {
-            let (Counted(tally), note) = reader.read(Counted(tally))?;
-            (tally, note)
+            let (counted, note) = reader.read(Measured::<true> { tally, intervals })?;
+            (counted.tally, note)
         } else {
-            let (Measured { tally, .. }, note) = reader.read(Measured { tally, intervals })?;
-            (tally, note)
+            let (measured, note) = reader.read(Measured::<false> { tally, intervals })?;
+            (measured.tally, note)
         };
         if self.count {
             output::print(&tally.frames().to_string())?;
@@ -222,20 +229,15 @@ impl Subscribe {
     }
 
     /// Joins, or waits until joining is possible. `None`: it is time to end.
-    fn join(&self, stop: &Stop) -> anyhow::Result<Option<Joined>> {
+    fn join<D: Readable>(&self, stop: &Stop) -> Result<Option<SubscriberOf<D>>, Error> {
         let begun = instant();
         loop {
-            // The ring's creator chose the policy for slow subscribers.
-            let joined = match self.join_as::<Gated>() {
-                Err(Error::OtherPolicy { .. }) => self.join_as::<Broadcast>().map(Joined::Broadcast),
-                other => other.map(Joined::Gated),
-            };
-            match joined {
-                Ok(joined) => {
+            match self.join_as() {
+                Ok(subscriber) => {
                     if self.lock_memory {
-                        joined.lock_memory().map_err(failures::with_hint)?;
+                        subscriber.lock_memory()?;
                     }
-                    return Ok(Some(joined));
+                    return Ok(Some(subscriber));
                 }
                 Err(Error::NotFound { .. }) if begun.elapsed() < self.wait_for_ring => {
                     if stop.requested() {
@@ -243,7 +245,7 @@ impl Subscribe {
                     }
                     std::thread::sleep(LOOK_FOR_RING);
                 }
-                Err(error) => return Err(failures::with_hint(error)),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -263,19 +265,4 @@ impl Subscribe {
 /// The exit status. A loss is a failure of the ring or of its user, and scripts should notice it.
 fn status(lossy: bool) -> ExitCode {
     if lossy { ExitCode::from(3) } else { ExitCode::SUCCESS }
-}
-
-/// A subscriber of a ring of either policy.
-enum Joined {
-    Gated(Subscriber),
-    Broadcast(broadcast::Subscriber),
-}
-
-impl Joined {
-    fn lock_memory(&self) -> Result<(), Error> {
-        match self {
-            Self::Gated(subscriber) => subscriber.lock_memory(),
-            Self::Broadcast(subscriber) => subscriber.lock_memory(),
-        }
-    }
 }

@@ -19,27 +19,8 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// The reason for a failure, if the final error does not state it.
-    pub(super) fn error(self, text: &str) {
-        self.say(Self::Error, text);
-    }
-
-    /// A possible problem.
-    pub(super) fn warning(self, text: &str) {
-        self.say(Self::Warning, text);
-    }
-
-    /// Information for a user who waits.
-    pub(super) fn notice(self, text: &str) {
-        self.say(Self::Notice, text);
-    }
-
-    /// Settings and phases.
-    pub(super) fn info(self, text: &str) {
-        self.say(Self::Info, text);
-    }
-
-    fn say(self, level: Self, text: &str) {
+    /// Prints a text of this level, if the user wants that much.
+    pub(super) fn say(self, level: Self, text: &str) {
         if self >= level {
             anstream::eprintln!("{text}");
         }

@@ -10,24 +10,36 @@ use tapeline_measure::{
 use super::message::{Message, Note, Stamps};
 use super::warm_up::WarmUp;
 
+/// What one subscriber found beside messages in order, as JSON.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Found {
+    /// Messages missing by sequence.
+    lost: u64,
+    gaps: u64,
+    /// Sequences below the expected one.
+    backwards: u64,
+    /// Frames that `ring pub` did not write; they are counted but not measured.
+    foreign: u64,
+    /// Frames before the measured time, not included in any other count.
+    warm_up_messages: u64,
+    /// Messages whose bytes differ from those sent; checked with --verify only.
+    damaged: u64,
+    /// Frames that the publisher overwrote before they were read, as a broadcast ring counts them.
+    passed: u64,
+    /// Whether the publisher evicted this subscriber.
+    evicted: bool,
+    /// Number of times that every available frame had been read: if messages divided by this is near one, both
+    /// sides touch the same cache lines all the time.
+    caught_up: u64,
+}
+
 /// Counts and distributions of one subscriber.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ReaderTally {
     /// Frames of all kinds.
     frames: u64,
     bytes: u64,
-    /// Frames that `ring pub` did not write.
-    foreign: u64,
-    /// Frames of a warm-up, not included in any other count.
-    warm_up: u64,
-    /// Messages whose bytes differ from those sent.
-    damaged: u64,
-    /// Frames that the publisher of a broadcast ring overwrote before they were read, as the ring counts them.
-    passed: u64,
-    /// Whether the publisher evicted this subscriber.
-    evicted: bool,
-    /// Number of times that every available frame had been read.
-    caught_up: u64,
+    found: Found,
     /// Whether the first frames are still being discarded, and until when, if the limit is a time.
     discarding: bool,
     discard_until: Option<Nanos>,
@@ -35,10 +47,6 @@ pub(super) struct ReaderTally {
     counted: Option<(u64, u64)>,
     /// The next expected sequence, once one is known.
     next: Option<u64>,
-    lost: u64,
-    gaps: u64,
-    /// Sequences below the expected one.
-    backwards: u64,
     /// From due to received, and from sent to received.
     response: Recorder,
     service: Recorder,
@@ -55,7 +63,7 @@ pub(super) struct ReaderTally {
 }
 
 /// What to check and measure: each item costs some nanoseconds per message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wanted {
     /// Latencies, which need a clock reading.
     pub(super) latency: bool,
@@ -68,7 +76,7 @@ pub(super) struct Wanted {
 }
 
 /// Counts since the last interval line.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Interval {
     since: Nanos,
     frames: u64,
@@ -78,32 +86,7 @@ struct Interval {
 
 impl ReaderTally {
     pub(super) fn new(wanted: Wanted) -> Self {
-        Self {
-            frames: 0,
-            bytes: 0,
-            foreign: 0,
-            warm_up: 0,
-            damaged: 0,
-            passed: 0,
-            evicted: false,
-            caught_up: 0,
-            discarding: !wanted.warm_up.is_none(),
-            discard_until: None,
-            counted: None,
-            next: None,
-            lost: 0,
-            gaps: 0,
-            backwards: 0,
-            response: Recorder::new(),
-            service: Recorder::new(),
-            sender_lateness: None,
-            system_lateness: None,
-            first: None,
-            last: Nanos(0),
-            interval: Interval { since: Nanos(0), frames: 0, bytes: 0, service: Recorder::new() },
-            wanted,
-            paced: true,
-        }
+        Self { discarding: !wanted.warm_up.is_none(), wanted, paced: true, ..Self::default() }
     }
 
     /// Takes one frame, received at `received` or now: `true` if it counts, `false` if it belongs to a warm-up.
@@ -122,7 +105,7 @@ impl ReaderTally {
         self.frames += 1;
         self.bytes += frame.len() as u64;
         let Some(message) = message else {
-            self.foreign += 1;
+            self.found.foreign += 1;
             return true;
         };
         if self.next != Some(message.sequence) {
@@ -130,7 +113,7 @@ impl ReaderTally {
         }
         self.next = Some(message.sequence + 1);
         if self.wanted.bytes && !message.is_intact(frame) {
-            self.damaged += 1;
+            self.found.damaged += 1;
         }
         if let (Some(stamp), Some(stamps)) = (stamp, message.stamps) {
             self.measure(stamps, clock.at(stamp));
@@ -147,7 +130,7 @@ impl ReaderTally {
             }
             self.frames += 1;
             self.bytes += frame.len() as u64;
-            self.foreign += 1;
+            self.found.foreign += 1;
             return true;
         };
         if self.discarding || message.warm_up {
@@ -168,10 +151,10 @@ impl ReaderTally {
 
     #[cold]
     fn discard(&mut self, message: Option<Message>) {
-        self.warm_up += 1;
+        self.found.warm_up_messages += 1;
         self.next = message.map(|message| message.sequence + 1).or(self.next);
         if let WarmUp::Messages(messages) = self.wanted.warm_up {
-            self.discarding &= self.warm_up < messages;
+            self.discarding &= self.found.warm_up_messages < messages;
         }
     }
 
@@ -187,24 +170,24 @@ impl ReaderTally {
 
     /// The publisher overwrote this many frames before they were read.
     pub(super) fn passed(&mut self, frames: u64) {
-        self.passed += frames;
+        self.found.passed += frames;
     }
 
     /// The publisher evicted this subscriber.
     pub(super) fn evicted(&mut self) {
-        self.evicted = true;
+        self.found.evicted = true;
     }
 
     /// Whether the publisher evicted this subscriber, or overwrote unread frames.
     pub(super) fn is_lossy(&self) -> bool {
-        self.evicted || self.passed > 0
+        self.found.evicted || self.found.passed > 0
     }
 
     /// Every available frame has been read.
     #[inline]
     pub(super) fn caught_up(&mut self) {
         if self.frames > 0 {
-            self.caught_up += 1;
+            self.found.caught_up += 1;
         }
     }
 
@@ -227,10 +210,10 @@ impl ReaderTally {
         match self.next {
             None => {}
             Some(expected) if sequence > expected => {
-                self.gaps += 1;
-                self.lost += sequence - expected;
+                self.found.gaps += 1;
+                self.found.lost += sequence - expected;
             }
-            Some(_) => self.backwards += 1,
+            Some(_) => self.found.backwards += 1,
         }
     }
 
@@ -275,24 +258,24 @@ impl ReaderTally {
     /// The result; `note` is the publisher's note, if the publisher is a `ring pub`.
     pub(super) fn summary(mut self, note: Option<Note>) -> SubscribeSummary {
         if let Some((first, last)) = self.counted {
-            let there = self.frames - self.foreign;
+            let there = self.frames - self.found.foreign;
             let sent = last.saturating_sub(first) + 1;
-            self.lost += sent.saturating_sub(there);
-            self.gaps += u64::from(sent > there);
-            self.backwards += there.saturating_sub(sent);
+            self.found.lost += sent.saturating_sub(there);
+            self.found.gaps += u64::from(sent > there);
+            self.found.backwards += there.saturating_sub(sent);
         }
         let seconds = self.first.map_or(0.0, |first| self.last.since(first).max(0) as f64 / 1e9);
         let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let (response, service) = (self.response.percentiles(), self.service.percentiles());
-        let measured = self.frames - self.foreign;
+        let measured = self.frames - self.found.foreign;
         let verdict = (measured > 0).then(|| {
-            let sent = measured + self.lost;
+            let sent = measured + self.found.lost;
             judge(&Evidence {
                 asked_rate_hz: note.map(|note| note.rate_hz).filter(|rate| *rate > 0).map(|rate| rate as f64),
                 sent_rate_hz: per_second(sent),
                 sent,
                 received: measured,
-                lost: self.lost,
+                lost: self.found.lost,
                 sender: self.sender_lateness.as_ref().map(Lateness::trend).unwrap_or_default(),
                 system: self.system_lateness.as_ref().map(Lateness::trend).unwrap_or_default(),
                 held_back_share: note.map_or(0.0, |note| note.held_back_share),
@@ -300,16 +283,19 @@ impl ReaderTally {
             })
         });
         let (mut verdict, mut why) = verdict.unzip();
-        if self.evicted {
+        if self.found.evicted {
             verdict = Some(Verdict::Lossy);
             why = Some("evicted: it held the full ring for longer than the stall limit".to_owned());
-        } else if self.damaged == 0 && self.lost == 0 && self.passed > 0 {
+        } else if self.found.damaged == 0 && self.found.lost == 0 && self.found.passed > 0 {
             // Foreign frames have no sequence; the ring's count is all there is.
             verdict = Some(Verdict::Lossy);
-            why = Some(format!("{} frames lost: the publisher passed by", figures::thousands(self.passed)));
+            why = Some(format!(
+                "{} frames lost: the publisher passed by",
+                figures::thousands(self.found.passed)
+            ));
         }
-        if self.damaged > 0 {
-            let (damaged, measured) = (figures::thousands(self.damaged), figures::thousands(measured));
+        if self.found.damaged > 0 {
+            let (damaged, measured) = (figures::thousands(self.found.damaged), figures::thousands(measured));
             verdict = Some(Verdict::Lossy);
             why = Some(format!("{damaged} of {measured} messages have other bytes than were sent"));
         }
@@ -321,15 +307,7 @@ impl ReaderTally {
             seconds,
             messages_per_second: per_second(self.frames),
             bytes_per_second: per_second(self.bytes),
-            lost: self.lost,
-            gaps: self.gaps,
-            backwards: self.backwards,
-            foreign: self.foreign,
-            warm_up_messages: self.warm_up,
-            damaged: self.damaged,
-            passed: self.passed,
-            evicted: self.evicted,
-            caught_up: self.caught_up,
+            found: self.found,
             refused: note.map_or(0, |note| note.refused),
             topic: note.and_then(|note| note.topic.text()),
             held_back_share: note.map(|note| note.held_back_share),
@@ -352,24 +330,8 @@ pub(super) struct SubscribeSummary {
     seconds: f64,
     messages_per_second: f64,
     bytes_per_second: f64,
-    /// Messages missing by sequence.
-    lost: u64,
-    gaps: u64,
-    /// Sequences below the expected one.
-    backwards: u64,
-    /// Frames that `ring pub` did not write; they are counted but not measured.
-    foreign: u64,
-    /// Frames before the measured time, not included in any other count.
-    warm_up_messages: u64,
-    /// Messages whose bytes differ from those sent; checked with --verify only.
-    damaged: u64,
-    /// Frames that the publisher overwrote before they were read, as a broadcast ring counts them.
-    passed: u64,
-    /// Whether the publisher evicted this subscriber.
-    evicted: bool,
-    /// Number of times that every available frame had been read: if messages divided by this is near one, both
-    /// sides touch the same cache lines all the time.
-    caught_up: u64,
+    #[serde(flatten)]
+    found: Found,
     /// Messages that the publisher did not send because the ring was full.
     refused: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -402,18 +364,21 @@ impl SubscribeSummary {
             figures::thousands(self.messages),
             self.seconds
         ));
-        if self.messages > self.foreign {
-            let mut line = format!("lost         {}", figures::thousands(self.lost));
-            if self.gaps > 0 {
-                line.push_str(&format!(" in {} gaps", figures::thousands(self.gaps)));
+        if self.messages > self.found.foreign {
+            let mut line = format!("lost         {}", figures::thousands(self.found.lost));
+            if self.found.gaps > 0 {
+                line.push_str(&format!(" in {} gaps", figures::thousands(self.found.gaps)));
             }
-            if self.backwards > 0 {
-                line.push_str(&format!(", {} sequences ran backwards", figures::thousands(self.backwards)));
+            if self.found.backwards > 0 {
+                line.push_str(&format!(
+                    ", {} sequences ran backwards",
+                    figures::thousands(self.found.backwards)
+                ));
             }
             lines.push(line);
         }
-        if self.foreign > 0 {
-            let count = figures::thousands(self.foreign);
+        if self.found.foreign > 0 {
+            let count = figures::thousands(self.found.foreign);
             lines.push(format!("other        {count} frames that `ring pub` has not made, not measured"));
         }
         let mut count = |count: u64, what: &str| {
@@ -421,9 +386,12 @@ impl SubscribeSummary {
                 lines.push(what.replace('#', &figures::thousands(count)));
             }
         };
-        count(self.passed, "passed       # frames by the ring's own count: the publisher does not wait");
-        count(self.damaged, "damaged      # messages have other bytes than were sent");
-        count(self.warm_up_messages, "warm-up      # messages before, not measured");
+        count(
+            self.found.passed,
+            "passed       # frames by the ring's own count: the publisher does not wait",
+        );
+        count(self.found.damaged, "damaged      # messages have other bytes than were sent");
+        count(self.found.warm_up_messages, "warm-up      # messages before, not measured");
         count(
             self.refused.into(),
             "refused      # messages were not sent: the ring was full, and the publisher does not wait",
@@ -471,8 +439,8 @@ mod tests {
         }
         tally.take(b"something else", None, &clock);
         let summary = tally.summary(None);
-        assert_eq!((summary.messages, summary.foreign), (8, 1));
-        assert_eq!((summary.lost, summary.gaps, summary.backwards), (2, 1, 1));
+        assert_eq!((summary.messages, summary.found.foreign), (8, 1));
+        assert_eq!((summary.found.lost, summary.found.gaps, summary.found.backwards), (2, 1, 1));
         assert_eq!(summary.verdict, Some(Verdict::Lossy));
         assert!(summary.text(true).contains("lost         2 in 1 gaps"), "{}", summary.text(true));
     }
@@ -489,7 +457,7 @@ mod tests {
         let summary = tally.summary(None);
         let median = |column: &Option<Percentiles>| column.as_ref().and_then(|c| c.at(Rank::MEDIAN)).unwrap();
         assert!(median(&summary.service) >= 1_000_000 && median(&summary.response) >= 2_000_000);
-        assert_eq!(summary.lost, 0);
+        assert_eq!(summary.found.lost, 0);
     }
 
     #[test]
@@ -514,7 +482,7 @@ mod tests {
             assert_eq!(tally.take(&frame, None, &clock), counter.count(&frame, &clock));
         }
         for summary in [tally.summary(None), counter.summary(None)] {
-            assert_eq!((summary.warm_up_messages, summary.messages, summary.lost), (3, 7, 0));
+            assert_eq!((summary.found.warm_up_messages, summary.messages, summary.found.lost), (3, 7, 0));
         }
     }
 
@@ -526,7 +494,7 @@ mod tests {
             assert!(tally.count(&frame(sequence, None), &clock));
         }
         let summary = tally.summary(None);
-        assert_eq!((summary.messages, summary.lost, summary.verdict), (3, 2, Some(Verdict::Lossy)));
+        assert_eq!((summary.messages, summary.found.lost, summary.verdict), (3, 2, Some(Verdict::Lossy)));
     }
 
     #[test]
@@ -536,6 +504,6 @@ mod tests {
         wrong[31] ^= 1;
         tally.take(&wrong, None, &Clock::calibrate());
         let summary = tally.summary(None);
-        assert_eq!((summary.damaged, summary.verdict), (1, Some(Verdict::Lossy)));
+        assert_eq!((summary.found.damaged, summary.verdict), (1, Some(Verdict::Lossy)));
     }
 }

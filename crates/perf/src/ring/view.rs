@@ -1,97 +1,58 @@
 //! A ring's snapshot for programs.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use tapeline_ring::{Snapshot, SubscriberView};
 
 /// A ring, as JSON.
 #[derive(Debug, Serialize)]
-pub struct RingView {
-    /// The name of the ring.
-    pub name: String,
-    /// As [`state`].
-    pub state: &'static str,
-    path: String,
-    capacity: usize,
-    max_frame: usize,
-    file_bytes: u64,
-    mode: String,
-    created_ns: u64,
-    policy: String,
-    framing: String,
-    /// Zero = a subscriber may block the full ring without limit.
-    stall_limit_ns: u64,
-    huge_pages: bool,
-    oldest_position: u64,
-    publisher: PublisherJson,
-    subscribers: Vec<SubscriberJson>,
-}
-
-#[derive(Debug, Serialize)]
-struct PublisherJson {
-    pid: u32,
-    alive: bool,
-    ended: bool,
-    epoch: u32,
-    position: u64,
-    frames: u64,
-    full: u64,
-    reclaimed: u64,
-    evicted: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct SubscriberJson {
-    slot: usize,
-    pid: u32,
-    alive: bool,
-    evicted: bool,
-    parked: bool,
-    label: String,
-    position: u64,
-    lag_bytes: u64,
-}
+#[serde(transparent)]
+pub struct RingView(Value);
 
 impl RingView {
     /// The snapshot of a ring for output.
     pub fn new(name: &str, ring: &Snapshot) -> Self {
         let publisher = &ring.publisher;
-        let subscriber = |view: &SubscriberView| SubscriberJson {
-            slot: view.slot,
-            pid: view.pid,
-            alive: view.alive,
-            evicted: view.evicted,
-            parked: view.parked,
-            label: view.label.clone(),
-            position: view.position.0,
-            lag_bytes: view.lag_bytes,
+        let subscriber = |view: &SubscriberView| {
+            json!({
+                "slot": view.slot,
+                "pid": view.pid,
+                "alive": view.alive,
+                "evicted": view.evicted,
+                "parked": view.parked,
+                "label": view.label,
+                "position": view.position.0,
+                "lag_bytes": view.lag_bytes,
+            })
         };
-        Self {
-            name: name.to_owned(),
-            state: state(ring),
-            path: ring.path.display().to_string(),
-            capacity: ring.capacity,
-            max_frame: ring.max_frame,
-            file_bytes: ring.file_bytes,
-            mode: format!("{:04o}", ring.mode),
-            created_ns: ring.created_ns,
-            policy: ring.policy.to_string(),
-            framing: ring.framing.to_string(),
-            stall_limit_ns: u64::try_from(ring.stall_limit.as_nanos()).unwrap_or(u64::MAX),
-            huge_pages: ring.huge_pages,
-            oldest_position: ring.oldest.0,
-            publisher: PublisherJson {
-                pid: publisher.pid,
-                alive: publisher.alive,
-                ended: publisher.ended,
-                epoch: publisher.epoch,
-                position: publisher.position.0,
-                frames: publisher.frames,
-                full: publisher.full,
-                reclaimed: publisher.reclaimed,
-                evicted: publisher.evicted,
+        Self(json!({
+            "name": name,
+            "state": state(ring),
+            "path": ring.path.display().to_string(),
+            "capacity": ring.capacity,
+            "max_frame": ring.max_frame,
+            "file_bytes": ring.file_bytes,
+            "mode": format!("{:04o}", ring.mode),
+            "created_ns": ring.created_ns,
+            "policy": ring.policy.to_string(),
+            "framing": ring.framing.to_string(),
+            // Zero: a subscriber may block the full ring without limit.
+            "stall_limit_ns": u64::try_from(ring.stall_limit.as_nanos()).unwrap_or(u64::MAX),
+            "huge_pages": ring.huge_pages,
+            "oldest_position": ring.oldest.0,
+            "publisher": {
+                "pid": publisher.pid,
+                "alive": publisher.alive,
+                "ended": publisher.ended,
+                "epoch": publisher.epoch,
+                "position": publisher.position.0,
+                "frames": publisher.frames,
+                "full": publisher.full,
+                "reclaimed": publisher.reclaimed,
+                "evicted": publisher.evicted,
             },
-            subscribers: ring.subscribers.iter().map(subscriber).collect(),
-        }
+            "subscribers": ring.subscribers.iter().map(subscriber).collect::<Vec<_>>(),
+        }))
     }
 }
 

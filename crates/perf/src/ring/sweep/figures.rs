@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
-use tapeline_console::output;
+use tapeline_console::{arguments, output};
 use tapeline_measure::figures;
 
 use super::plan::{Cell, SweepPlan};
@@ -138,8 +138,8 @@ pub(super) fn csv(figures: &[SweepFigure]) -> String {
         let Cell { message_size, queue_size, rate_hz, subscribers, spin, sender_spin, .. } = figure.cell;
         let rates = figure.messages_per_second;
         let fields = [
-            section(&figure.cell),
-            figure.cell.framing.word().to_owned(),
+            arguments::word(&figure.cell.section),
+            figure.cell.framing.word(),
             format!(
                 "{message_size},{queue_size},{rate_hz},{subscribers},{spin},{sender_spin},{}",
                 figure.runs
@@ -165,12 +165,6 @@ pub(super) fn csv(figures: &[SweepFigure]) -> String {
     text
 }
 
-/// The section's name on the command line.
-pub(super) fn section(cell: &Cell) -> String {
-    use clap::ValueEnum;
-    cell.section.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
 /// The figures as a table for a terminal.
 pub(super) fn table(figures: &[SweepFigure]) -> String {
     let mut table = output::table([
@@ -192,8 +186,8 @@ pub(super) fn table(figures: &[SweepFigure]) -> String {
     for figure in figures {
         let cell = &figure.cell;
         table.add_row([
-            section(cell),
-            cell.framing.word().to_owned(),
+            arguments::word(&cell.section),
+            cell.framing.word(),
             cell.message_size.to_string(),
             view::bytes(cell.queue_size),
             rate(cell.rate_hz),

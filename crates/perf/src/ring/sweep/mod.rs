@@ -112,7 +112,7 @@ impl Sweep {
                 let plan = read_plan(folder)?;
                 let now = self.plan_like(&plan);
                 check_same(folder, &plan, &now)?;
-                check_cores(&plan.cpus)?;
+                jitter::check(&plan.cpus)?;
                 (folder.to_path_buf(), plan)
             }
             None => self.prepare()?,
@@ -132,7 +132,7 @@ impl Sweep {
     /// Creates the folder with its plan, or opens the one of a sweep to continue.
     fn prepare(&self) -> anyhow::Result<(PathBuf, SweepPlan)> {
         let plan = self.plan();
-        check_cores(&plan.cpus)?;
+        jitter::check(&plan.cpus)?;
         if let Some(folder) = self.run_folder.as_ref().filter(|folder| folder.join("plan.json").exists()) {
             check_same(folder, &read_plan(folder)?, &plan)?;
             return Ok((folder.to_path_buf(), plan));
@@ -279,31 +279,17 @@ fn check_same(folder: &Path, there: &SweepPlan, now: &SweepPlan) -> anyhow::Resu
     }
 }
 
-fn check_cores(cpus: &[usize]) -> anyhow::Result<()> {
-    let usable = cores();
-    match cpus.iter().find(|core| !usable.contains(core)) {
-        None => Ok(()),
-        Some(core) => {
-            let what = format!("core {core} is not available to this process");
-            let hint = format!("the cores that may be used are {}", tapeline_measure::figures::list(&usable));
-            Err(Hinted::new(what, hint).into())
-        }
-    }
-}
-
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The command that repeats this sweep.
 fn command(plan: &SweepPlan) -> String {
-    let sections = plan.sections.iter().filter_map(Section::to_possible_value);
-    let sections: Vec<String> = sections.map(|value| value.get_name().to_owned()).collect();
     let cpus: Vec<String> = plan.cpus.iter().map(usize::to_string).collect();
     format!(
         "tapeline ring sweep{} --sections {} --seconds-per-run {}ms --runs {} --cpus {}",
         if plan.short { " --short" } else { "" },
-        sections.join(","),
+        plan.section_words(),
         plan.per_run().as_millis(),
         plan.runs,
         cpus.join(","),

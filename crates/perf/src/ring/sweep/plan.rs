@@ -4,21 +4,16 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use tapeline_console::arguments;
 use tapeline_measure::Build;
 
+use crate::ring::publish::Layout;
 use crate::ring::view;
 
 /// The layout version of `plan.json`; incremented when a field changes its meaning or disappears.
 const LAYOUT: u32 = 1;
-/// The sizes of smx_perf's published table and of its full data, sizes next to cache-line boundaries, and 32 and
-/// 512.
-const SIZES: [u64; 14] = [25, 32, 64, 65, 100, 112, 113, 128, 129, 200, 500, 512, 513, 1500];
-const LATENCY_SIZES: [u64; 4] = [32, 100, 500, 1500];
 /// As fast as possible.
 pub(super) const MAX: u64 = 0;
-const RATES: [u64; 6] = [1_000, 250_000, 1_000_000, 5_000_000, 10_000_000, MAX];
-const SPINS: [u32; 8] = [0, 1, 2, 3, 4, 8, 16, 10_000];
-const SLOW_SPINS: [u32; 8] = [0, 10, 30, 100, 300, 1_000, 3_000, 10_000];
 /// How sender and receiver interact, set by the turns of an empty loop that each does per message. Measured by
 /// messages between two catch-ups of the receiver: tens when contended, thousands when relaxed.
 pub(super) const REGIMES: [Regime; 3] = [
@@ -30,11 +25,7 @@ pub(super) const REGIMES: [Regime; 3] = [
     Regime { name: "relaxed", sender_spin: 0, spin: 8 },
 ];
 const QUEUE: u64 = 1 << 20;
-const QUEUES: [u64; 9] =
-    [4 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 8 << 20, 64 << 20];
-/// Message sizes of smx_perf's examples of work in the receiver.
-const SPIN_SIZES: [u64; 2] = [64, 128];
-const FRAMINGS: [Framing; 2] = [Framing::Packed, Framing::Lines];
+const FRAMINGS: [Layout; 2] = [Layout::Packed, Layout::Lines];
 
 /// How sender and receiver interact.
 #[derive(Clone, Copy, Debug)]
@@ -68,25 +59,8 @@ pub(in crate::ring) enum Section {
     Subscribers,
 }
 
-/// The frame layout, as in the ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Framing {
-    Packed,
-    Lines,
-}
-
-impl Framing {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Packed => "packed",
-            Self::Lines => "lines",
-        }
-    }
-}
-
 /// What subscribers do with a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reading {
     /// Copy and count messages: no clock is read on either side.
@@ -99,7 +73,7 @@ pub(super) enum Reading {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cell {
     pub(super) section: Section,
-    pub(super) framing: Framing,
+    pub(super) framing: Layout,
     pub(super) message_size: u64,
     pub(super) queue_size: u64,
     /// 0 = as fast as possible.
@@ -115,12 +89,7 @@ impl Cell {
     /// The name of the cell's folder, which states all its settings.
     pub(super) fn name(&self) -> String {
         let rate = if self.rate_hz == MAX { "max".to_owned() } else { format!("{}hz", self.rate_hz) };
-        let section =
-            self.section.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
-        let reading = match self.reading {
-            Reading::Count => "count",
-            Reading::Latency => "latency",
-        };
+        let (section, reading) = (arguments::word(&self.section), arguments::word(&self.reading));
         let sender =
             if self.sender_spin > 0 { format!("-sender{}", self.sender_spin) } else { String::new() };
         format!(
@@ -169,7 +138,7 @@ impl SweepPlan {
         // In their own order, each once, regardless of the command line.
         let sections: Vec<Section> =
             Section::value_variants().iter().filter(|section| sections.contains(section)).copied().collect();
-        let axes = if short { Axes::short() } else { Axes::whole() };
+        let axes = if short { SHORT } else { WHOLE };
         let cells = sections.iter().flat_map(|section| axes.cells(*section)).collect();
         let build = Build::of_this_program();
         let commit = build.commit.unwrap_or("commit not named");
@@ -197,16 +166,17 @@ impl SweepPlan {
         (self.per_run() + OVERHEAD) * u32::try_from(runs).unwrap_or(u32::MAX)
     }
 
+    /// The sections as on the command line.
+    pub(super) fn section_words(&self) -> String {
+        self.sections.iter().map(arguments::word).collect::<Vec<_>>().join(",")
+    }
+
     /// The differences from the other plan, as text; `None` if there are none.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
-        let sections = |plan: &Self| {
-            let names = plan.sections.iter().filter_map(Section::to_possible_value);
-            names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(",")
-        };
         let pairs = [
             ("layout", self.layout.to_string(), other.layout.to_string()),
             ("build", self.build.clone(), other.build.clone()),
-            ("sections", sections(self), sections(other)),
+            ("sections", self.section_words(), other.section_words()),
             ("short", self.short.to_string(), other.short.to_string()),
             ("seconds per run", self.seconds_per_run.to_string(), other.seconds_per_run.to_string()),
             ("runs", self.runs.to_string(), other.runs.to_string()),
@@ -223,7 +193,6 @@ impl SweepPlan {
 
 /// The values along the axes.
 struct Axes {
-    framings: &'static [Framing],
     sizes: &'static [u64],
     latency_sizes: &'static [u64],
     rates: &'static [u64],
@@ -234,38 +203,34 @@ struct Axes {
     subscribers: &'static [usize],
 }
 
+const WHOLE: Axes = Axes {
+    // Those of smx_perf's published table and of its full data, sizes next to cache-line boundaries, and 32 and 512.
+    sizes: &[25, 32, 64, 65, 100, 112, 113, 128, 129, 200, 500, 512, 513, 1500],
+    latency_sizes: &[32, 100, 500, 1500],
+    rates: &[1_000, 250_000, 1_000_000, 5_000_000, 10_000_000, MAX],
+    spins: &[0, 1, 2, 3, 4, 8, 16, 10_000],
+    // Message sizes of smx_perf's examples of work in the receiver.
+    spin_sizes: &[64, 128],
+    slow_spins: &[0, 10, 30, 100, 300, 1_000, 3_000, 10_000],
+    queues: &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 8 << 20, 64 << 20],
+    subscribers: &[1, 2, 3],
+};
+
+/// A few values on each axis, to check that everything works.
+const SHORT: Axes = Axes {
+    sizes: &[25, 129],
+    latency_sizes: &[100],
+    rates: &[1_000, 250_000],
+    spins: &[0, 4],
+    spin_sizes: &[64],
+    slow_spins: &[0, 1_000],
+    queues: &[64 << 10, 1 << 20],
+    subscribers: &[1, 2],
+};
+
 impl Axes {
-    fn whole() -> Self {
-        Self {
-            framings: &FRAMINGS,
-            sizes: &SIZES,
-            latency_sizes: &LATENCY_SIZES,
-            rates: &RATES,
-            spins: &SPINS,
-            spin_sizes: &SPIN_SIZES,
-            slow_spins: &SLOW_SPINS,
-            queues: &QUEUES,
-            subscribers: &[1, 2, 3],
-        }
-    }
-
-    /// A few values on each axis, to check that everything works.
-    fn short() -> Self {
-        Self {
-            framings: &FRAMINGS,
-            sizes: &[25, 129],
-            latency_sizes: &[100],
-            rates: &[1_000, 250_000],
-            spins: &[0, 4],
-            spin_sizes: &[64],
-            slow_spins: &[0, 1_000],
-            queues: &[64 << 10, 1 << 20],
-            subscribers: &[1, 2],
-        }
-    }
-
     fn cells(&self, section: Section) -> Vec<Cell> {
-        let cell = |framing: Framing, message_size: u64| Cell {
+        let cell = |framing: Layout, message_size: u64| Cell {
             section,
             framing,
             message_size,
@@ -279,7 +244,7 @@ impl Axes {
         let mut cells = Vec::new();
         match section {
             Section::Throughput => {
-                for (&framing, &size) in pairs(self.framings, self.sizes) {
+                for (framing, size) in by_framing(self.sizes) {
                     cells.extend(REGIMES.map(|Regime { sender_spin, spin, .. }| Cell {
                         sender_spin,
                         spin,
@@ -288,29 +253,29 @@ impl Axes {
                 }
             }
             Section::Latency => {
-                for (&framing, &size) in pairs(self.framings, self.latency_sizes) {
+                for (framing, size) in by_framing(self.latency_sizes) {
                     for &rate_hz in self.rates {
                         cells.push(Cell { rate_hz, reading: Reading::Latency, ..cell(framing, size) });
                     }
                 }
             }
             Section::Spin => {
-                for (&framing, &size) in pairs(self.framings, self.spin_sizes) {
+                for (framing, size) in by_framing(self.spin_sizes) {
                     cells.extend(self.spins.iter().map(|&spin| Cell { spin, ..cell(framing, size) }));
                 }
             }
             Section::SlowReceiver => {
-                for (&framing, &spin) in pairs(self.framings, self.slow_spins) {
+                for (framing, spin) in by_framing(self.slow_spins) {
                     cells.push(Cell { spin, ..cell(framing, 128) });
                 }
             }
             Section::RingSize => {
-                for (&framing, &queue_size) in pairs(self.framings, self.queues) {
+                for (framing, queue_size) in by_framing(self.queues) {
                     cells.push(Cell { queue_size, ..cell(framing, 32) });
                 }
             }
             Section::Subscribers => {
-                for (&framing, &subscribers) in pairs(self.framings, self.subscribers) {
+                for (framing, subscribers) in by_framing(self.subscribers) {
                     cells.extend([32, 1500].map(|size| Cell { subscribers, ..cell(framing, size) }));
                     let paced = cell(framing, 100);
                     cells.push(Cell { subscribers, rate_hz: 250_000, reading: Reading::Latency, ..paced });
@@ -321,8 +286,9 @@ impl Axes {
     }
 }
 
-fn pairs<'a, A, B>(some: &'a [A], others: &'a [B]) -> impl Iterator<Item = (&'a A, &'a B)> {
-    some.iter().flat_map(move |a| others.iter().map(move |b| (a, b)))
+/// Each framing with each of these values.
+fn by_framing<T: Copy>(values: &[T]) -> impl Iterator<Item = (Layout, T)> {
+    FRAMINGS.into_iter().flat_map(move |framing| values.iter().map(move |value| (framing, *value)))
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
 fn publisher(plan: &SweepPlan, cell: &Cell, ring: &str, places: &Places) -> Vec<String> {
     let mut line = words(["ring", "pub", "--name", ring, "--format", "json", "--log-level", "error"]);
     for (option, value) in [
-        ("--framing", cell.framing.word().to_owned()),
+        ("--framing", cell.framing.word()),
         ("--message-size", cell.message_size.to_string()),
         ("--queue-size", cell.queue_size.to_string()),
         ("--rate", cell.rate_hz.to_string()),

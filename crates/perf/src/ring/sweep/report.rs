@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::document::Document;
 use super::figures::{Spread, SweepFigure, latency, millions, rate};
-use super::plan::{Cell, Framing, MAX, REGIMES, Reading, Regime, Section, SweepPlan};
+use super::plan::{Cell, MAX, REGIMES, Reading, Regime, Section, SweepPlan};
+use crate::ring::publish::Layout;
 use crate::ring::view;
 
 /// The report on the results so far.
@@ -117,7 +118,7 @@ impl Part<'_> {
                 |_| true,
                 |cell| format!("{}, {}", REGIMES[regime(cell)].name, cell.framing.word()),
                 value,
-                |cell| (regime(cell), cell.framing == Framing::Lines),
+                |cell| (regime(cell), cell.framing == Layout::Lines),
             );
             let frame =
                 Frame { file, title, x_title: "message size, bytes", y_title, scale: Scale::Logarithmic };
@@ -134,7 +135,7 @@ impl Part<'_> {
         }
         let first = self.figures.iter().filter(|figure| REGIMES[0].is_of(&figure.cell));
         let rows = first.map(|figure| {
-            let mut row = vec![figure.cell.message_size.to_string(), figure.cell.framing.word().to_owned()];
+            let mut row = vec![figure.cell.message_size.to_string(), figure.cell.framing.word()];
             for Regime { sender_spin, spin, .. } in REGIMES {
                 let wanted = Cell { sender_spin, spin, ..figure.cell.clone() };
                 let found = self.figures.iter().find(|other| other.cell == wanted);
@@ -155,7 +156,8 @@ impl Part<'_> {
              A percentile is there where every run has at least ten samples beyond it."
                 .to_owned(),
         );
-        for (framing, colour) in [(Framing::Packed, "packed"), (Framing::Lines, "lines")] {
+        for framing in [Layout::Packed, Layout::Lines] {
+            let layout = framing.word();
             for (rank, what) in [("p50", "median"), ("p99", "99th percentile")] {
                 let series = self.series_by(
                     |cell| cell.rate_hz,
@@ -165,8 +167,8 @@ impl Part<'_> {
                     |cell| (cell.message_size as usize, false),
                 );
                 let frame = Frame {
-                    file: &format!("latency-{rank}-{colour}"),
-                    title: &format!("Latency by rate, {what}, {colour} frames"),
+                    file: &format!("latency-{rank}-{layout}"),
+                    title: &format!("Latency by rate, {what}, {layout} frames"),
                     x_title: "messages a second",
                     y_title: "ns from sent to received",
                     scale: Scale::Logarithmic,
@@ -175,7 +177,7 @@ impl Part<'_> {
             }
         }
         self.table(document, &["rate", "bytes", "framing"], |cell| {
-            vec![rate(cell.rate_hz), cell.message_size.to_string(), cell.framing.word().to_owned()]
+            vec![rate(cell.rate_hz), cell.message_size.to_string(), cell.framing.word()]
         });
     }
 
@@ -187,7 +189,7 @@ impl Part<'_> {
              slower side."
                 .to_owned(),
         );
-        let series = self.by_size_and_framing(|cell| cell.spin);
+        let series = self.by_size_and_framing(|cell| cell.spin, |_| true);
         let frame = Frame {
             file: "spin",
             title: "Throughput by work in the receiver",
@@ -197,7 +199,7 @@ impl Part<'_> {
         };
         self.plot(document, &frame, |cell| cell.spin, |spin| spin.to_string(), series);
         self.table(document, &["turns", "bytes", "framing"], |cell| {
-            vec![cell.spin.to_string(), cell.message_size.to_string(), cell.framing.word().to_owned()]
+            vec![cell.spin.to_string(), cell.message_size.to_string(), cell.framing.word()]
         });
     }
 
@@ -218,15 +220,12 @@ impl Part<'_> {
             ),
             ("held-back", "Time in which the sender waits", "% of the time", Scale::Linear, HELD_BACK),
         ] {
-            let series =
-                self.series(|cell| cell.spin, |_| true, |cell| cell.framing.word().to_owned(), value, false);
+            let series = self.series_by_framing(|cell| cell.spin, |_| true, value);
             let frame =
                 Frame { file, title, x_title: "turns of an empty loop for each message", y_title, scale };
             self.plot(document, &frame, |cell| cell.spin, |spin| spin.to_string(), series);
         }
-        self.table(document, &["turns", "framing"], |cell| {
-            vec![cell.spin.to_string(), cell.framing.word().to_owned()]
-        });
+        self.table(document, &["turns", "framing"], |cell| vec![cell.spin.to_string(), cell.framing.word()]);
     }
 
     fn ring_size(&self, document: &mut Document) {
@@ -236,8 +235,7 @@ impl Part<'_> {
              much larger one through memory. A very small one is full again and again."
                 .to_owned(),
         );
-        let series =
-            self.series(|cell| cell.queue_size, |_| true, |cell| cell.framing.word().to_owned(), RATE, false);
+        let series = self.series_by_framing(|cell| cell.queue_size, |_| true, RATE);
         let frame = Frame {
             file: "ring-size",
             title: "Throughput by ring size, 32 bytes",
@@ -247,7 +245,7 @@ impl Part<'_> {
         };
         self.plot(document, &frame, |cell| cell.queue_size, view::bytes, series);
         self.table(document, &["ring", "framing"], |cell| {
-            vec![view::bytes(cell.queue_size), cell.framing.word().to_owned()]
+            vec![view::bytes(cell.queue_size), cell.framing.word()]
         });
     }
 
@@ -256,19 +254,12 @@ impl Part<'_> {
         document.paragraph(
             "Every subscriber gets every message; the figures are of the one that fares worst.".to_owned(),
         );
-        let counted = self.series_by(
-            |cell| cell.subscribers,
-            |cell| cell.reading == Reading::Count,
-            |cell| format!("{} bytes, {}", cell.message_size, cell.framing.word()),
-            RATE,
-            |cell| (cell.message_size as usize, cell.framing == Framing::Lines),
-        );
-        let timed = self.series(
+        let counted =
+            self.by_size_and_framing(|cell| cell.subscribers, |cell| cell.reading == Reading::Count);
+        let timed = self.series_by_framing(
             |cell| cell.subscribers,
             |cell| cell.reading == Reading::Latency,
-            |cell| cell.framing.word().to_owned(),
-            |figure: &SweepFigure| figure.latency_ns.get("p50").copied(),
-            false,
+            |figure| figure.latency_ns.get("p50").copied(),
         );
         for (file, title, y_title, series) in [
             ("subscribers", "Throughput by subscribers", "million messages/s", counted),
@@ -287,7 +278,7 @@ impl Part<'_> {
                 cell.subscribers.to_string(),
                 rate(cell.rate_hz),
                 cell.message_size.to_string(),
-                cell.framing.word().to_owned(),
+                cell.framing.word(),
             ]
         });
     }
@@ -365,27 +356,30 @@ impl Part<'_> {
         found
     }
 
-    /// A line for each size and framing: the size sets the colour, and cache-line framing is dashed.
-    fn by_size_and_framing<K: PartialEq>(&self, key: impl Fn(&Cell) -> K) -> Vec<Series> {
+    /// A line of throughput for each size and framing: the size sets the colour, and cache-line framing is dashed.
+    fn by_size_and_framing<K: PartialEq>(
+        &self,
+        key: impl Fn(&Cell) -> K,
+        wanted: impl Fn(&Cell) -> bool,
+    ) -> Vec<Series> {
         self.series_by(
             key,
-            |_| true,
+            wanted,
             |cell| format!("{} bytes, {}", cell.message_size, cell.framing.word()),
             RATE,
-            |cell| (cell.message_size as usize, cell.framing == Framing::Lines),
+            |cell| (cell.message_size as usize, cell.framing == Layout::Lines),
         )
     }
 
     /// A line for each framing.
-    fn series<K: PartialEq>(
+    fn series_by_framing<K: PartialEq>(
         &self,
         key: impl Fn(&Cell) -> K,
         wanted: impl Fn(&Cell) -> bool,
-        name: impl Fn(&Cell) -> String,
         value: impl Fn(&SweepFigure) -> Option<Spread>,
-        dashed: bool,
     ) -> Vec<Series> {
-        self.series_by(key, wanted, name, value, |cell| (usize::from(cell.framing == Framing::Lines), dashed))
+        let name = |cell: &Cell| cell.framing.word();
+        self.series_by(key, wanted, name, value, |cell| (usize::from(cell.framing == Layout::Lines), false))
     }
 
     /// A line for each name among the wanted cells. `looks` returns the colour's key, and whether the line is
