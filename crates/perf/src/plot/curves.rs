@@ -1,8 +1,10 @@
 //! Curves over a numeric axis.
 
 use super::axis::{self, Axis};
-use super::svg::Svg;
-use super::{COLOURS, LEFT, LEGEND_COLUMNS, LEGEND_LINE, PLOT_HEIGHT, RIGHT, Scale, TOP, WIDTH, X_AXIS};
+use super::{
+    COLOURS, LEFT, PLOT_HEIGHT, RIGHT, Scale, TOP, WIDTH, begun, draw_legend, draw_levels, draw_reference,
+    y_at,
+};
 
 /// A curve through its points, in order.
 #[derive(Clone, Debug)]
@@ -44,20 +46,10 @@ impl Curves {
         let reference = self.reference.iter().map(|(y, _)| *y);
         let up = Axis::over(self.up, &points().map(|(_, y)| *y).chain(reference).collect::<Vec<_>>());
         let x_at = |x: f64| across.share(x).map(|share| LEFT + (WIDTH - LEFT - RIGHT) * share);
-        let y_at = |y: f64| up.share(y).map(|share| TOP + PLOT_HEIGHT * (1.0 - share));
         let bottom = TOP + PLOT_HEIGHT;
 
-        let rows = self.curves.len().div_ceil(LEGEND_COLUMNS);
-        let height = bottom + X_AXIS + rows as f64 * LEGEND_LINE + 10.0;
-        let mut svg = Svg::new(WIDTH, height, &self.title);
-        svg.text((WIDTH / 2.0, 24.0), "middle", "title", &self.title);
-        for tick in up.ticks() {
-            let Some(y) = y_at(tick.value) else { continue };
-            svg.line((LEFT, y), (WIDTH - RIGHT, y), if tick.label.is_some() { "grid" } else { "fine" });
-            if let Some(label) = &tick.label {
-                svg.text((LEFT - 8.0, y + 4.0), "end", "label", label);
-            }
-        }
+        let mut svg = begun(&self.title, self.curves.len());
+        draw_levels(&mut svg, &up);
         for tick in across.ticks() {
             let (Some(x), Some(label)) = (x_at(tick.value), &tick.label) else { continue };
             svg.line((x, bottom), (x, bottom + 5.0), "axis");
@@ -65,30 +57,20 @@ impl Curves {
         }
         svg.line((LEFT, TOP), (LEFT, bottom), "axis");
         svg.line((LEFT, bottom), (WIDTH - RIGHT, bottom), "axis");
-        if let Some((value, what)) = &self.reference
-            && let Some(y) = y_at(*value)
-        {
-            svg.line((LEFT, y), (WIDTH - RIGHT, y), "reference");
-            svg.text((WIDTH - RIGHT - 4.0, y - 5.0), "end", "label", what);
-        }
+        draw_reference(&mut svg, &up, self.reference.as_ref());
         svg.vertical_text((18.0, TOP + PLOT_HEIGHT / 2.0), &self.y_title);
         svg.text((LEFT.midpoint(WIDTH - RIGHT), bottom + 42.0), "middle", "axis-title", &self.x_title);
         for (number, curve) in self.curves.iter().enumerate() {
             let colour = COLOURS[curve.colour % COLOURS.len()];
-            let placed = curve.points.iter().filter_map(|(x, y)| Some((x_at(*x)?, y_at(*y)?)));
+            let placed = curve.points.iter().filter_map(|(x, y)| Some((x_at(*x)?, y_at(&up, *y)?)));
             svg.path(&placed.collect::<Vec<_>>(), colour, curve.dashed);
             if let Some((x, y)) = curve.points.last() {
                 let said = format!("{}: {} at {}", curve.name, axis::short(*y), axis::short(*x));
-                if let (Some(x), Some(y)) = (x_at(*x), y_at(*y)) {
+                if let (Some(x), Some(y)) = (x_at(*x), y_at(&up, *y)) {
                     svg.mark((x, y), curve.colour, colour, curve.dashed, &said);
                 }
             }
-            let (row, column) = (number / LEGEND_COLUMNS, number % LEGEND_COLUMNS);
-            let x = LEFT + column as f64 * (WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS as f64;
-            let y = bottom + X_AXIS + row as f64 * LEGEND_LINE + 8.0;
-            svg.path(&[(x, y), (x + 34.0, y)], colour, curve.dashed);
-            svg.mark((x + 17.0, y), curve.colour, colour, curve.dashed, &curve.name);
-            svg.text((x + 42.0, y + 4.0), "start", "legend", &curve.name);
+            draw_legend(&mut svg, number, &curve.name, curve.colour, curve.dashed);
         }
         svg.finish()
     }

@@ -12,6 +12,7 @@ mod waterfall;
 use self::axis::Axis;
 pub use self::curves::{Curve, Curves};
 use self::svg::Svg;
+pub(crate) use self::svg::escaped;
 pub use self::waterfall::{Bar, Waterfall};
 
 /// The scale of an axis.
@@ -85,22 +86,16 @@ const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9
 impl Chart {
     /// The plot as a self-contained file, which can also be embedded in a page.
     pub fn svg(&self) -> String {
-        let rows = self.series.len().div_ceil(LEGEND_COLUMNS);
-        let height = TOP + PLOT_HEIGHT + X_AXIS + rows as f64 * LEGEND_LINE + 10.0;
-        let mut svg = Svg::new(WIDTH, height, &self.title);
-        svg.text((WIDTH / 2.0, 24.0), "middle", "title", &self.title);
+        let mut svg = begun(&self.title, self.series.len());
         let axis = self.axis();
-        self.draw_y_axis(&mut svg, &axis);
+        draw_levels(&mut svg, &axis);
+        svg.line((LEFT, TOP), (LEFT, TOP + PLOT_HEIGHT), "axis");
+        svg.vertical_text((18.0, TOP + PLOT_HEIGHT / 2.0), &self.y_title);
         self.draw_x_axis(&mut svg);
-        if let Some((value, what)) = &self.reference
-            && let Some(y) = self.y(&axis, *value)
-        {
-            svg.line((LEFT, y), (WIDTH - RIGHT, y), "reference");
-            svg.text((WIDTH - RIGHT - 4.0, y - 5.0), "end", "label", what);
-        }
+        draw_reference(&mut svg, &axis, self.reference.as_ref());
         for (number, series) in self.series.iter().enumerate() {
             self.draw_series(&mut svg, &axis, number, series);
-            self.draw_legend(&mut svg, number, series);
+            draw_legend(&mut svg, number, &series.name, series.colour, series.dashed);
         }
         svg.finish()
     }
@@ -110,18 +105,6 @@ impl Chart {
         let ends = points.flat_map(|point| [point.least, point.value, point.most]);
         let values: Vec<f64> = ends.chain(self.reference.iter().map(|(value, _)| *value)).collect();
         Axis::over(self.scale, &values)
-    }
-
-    fn draw_y_axis(&self, svg: &mut Svg, axis: &Axis) {
-        for tick in axis.ticks() {
-            let Some(y) = self.y(axis, tick.value) else { continue };
-            svg.line((LEFT, y), (WIDTH - RIGHT, y), if tick.label.is_some() { "grid" } else { "fine" });
-            if let Some(label) = &tick.label {
-                svg.text((LEFT - 8.0, y + 4.0), "end", "label", label);
-            }
-        }
-        svg.line((LEFT, TOP), (LEFT, TOP + PLOT_HEIGHT), "axis");
-        svg.vertical_text((18.0, TOP + PLOT_HEIGHT / 2.0), &self.y_title);
     }
 
     fn draw_x_axis(&self, svg: &mut Svg) {
@@ -141,7 +124,7 @@ impl Chart {
         let aside = (number as f64 - (self.series.len() as f64 - 1.0) / 2.0) * 2.5;
         let mut path = Vec::new();
         for (place, point) in series.points.iter().enumerate() {
-            let placed = point.and_then(|point| Some((point, self.y(axis, point.value)?)));
+            let placed = point.and_then(|point| Some((point, y_at(axis, point.value)?)));
             let Some((point, y)) = placed else {
                 svg.path(&path, colour, series.dashed);
                 path.clear();
@@ -149,7 +132,7 @@ impl Chart {
             };
             let x = self.x(place) + aside;
             path.push((x, y));
-            if let (Some(low), Some(high)) = (self.y(axis, point.least), self.y(axis, point.most)) {
+            if let (Some(low), Some(high)) = (y_at(axis, point.least), y_at(axis, point.most)) {
                 svg.spread(x, low, high, colour);
             }
             let category = self.categories.get(place).map_or("", String::as_str);
@@ -165,24 +148,55 @@ impl Chart {
         svg.path(&path, colour, series.dashed);
     }
 
-    fn draw_legend(&self, svg: &mut Svg, number: usize, series: &Series) {
-        let (row, column) = (number / LEGEND_COLUMNS, number % LEGEND_COLUMNS);
-        let x = LEFT + column as f64 * (WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS as f64;
-        let y = TOP + PLOT_HEIGHT + X_AXIS + row as f64 * LEGEND_LINE + 8.0;
-        let colour = COLOURS[series.colour % COLOURS.len()];
-        svg.path(&[(x, y), (x + 34.0, y)], colour, series.dashed);
-        svg.mark((x + 17.0, y), series.colour, colour, series.dashed, &series.name);
-        svg.text((x + 42.0, y + 4.0), "start", "legend", &series.name);
-    }
-
     fn x(&self, category: usize) -> f64 {
         let step = (WIDTH - LEFT - RIGHT) / self.categories.len().max(1) as f64;
         LEFT + (category as f64 + 0.5) * step
     }
+}
 
-    fn y(&self, axis: &Axis, value: f64) -> Option<f64> {
-        Some(TOP + PLOT_HEIGHT * (1.0 - axis.share(value)?))
+/// A plot with its title, and with room for this many lines in its legend.
+fn begun(title: &str, lines: usize) -> Svg {
+    let rows = lines.div_ceil(LEGEND_COLUMNS);
+    let height = TOP + PLOT_HEIGHT + X_AXIS + rows as f64 * LEGEND_LINE + 10.0;
+    let mut svg = Svg::new(WIDTH, height, title);
+    svg.text((WIDTH / 2.0, 24.0), "middle", "title", title);
+    svg
+}
+
+/// The height of a value of the vertical axis; `None` if it cannot be drawn.
+fn y_at(axis: &Axis, value: f64) -> Option<f64> {
+    Some(TOP + PLOT_HEIGHT * (1.0 - axis.share(value)?))
+}
+
+/// The ticks of the vertical axis, each a line over the whole width.
+fn draw_levels(svg: &mut Svg, axis: &Axis) {
+    for tick in axis.ticks() {
+        let Some(y) = y_at(axis, tick.value) else { continue };
+        svg.line((LEFT, y), (WIDTH - RIGHT, y), if tick.label.is_some() { "grid" } else { "fine" });
+        if let Some(label) = &tick.label {
+            svg.text((LEFT - 8.0, y + 4.0), "end", "label", label);
+        }
     }
+}
+
+fn draw_reference(svg: &mut Svg, axis: &Axis, reference: Option<&(f64, String)>) {
+    if let Some((value, what)) = reference
+        && let Some(y) = y_at(axis, *value)
+    {
+        svg.line((LEFT, y), (WIDTH - RIGHT, y), "reference");
+        svg.text((WIDTH - RIGHT - 4.0, y - 5.0), "end", "label", what);
+    }
+}
+
+/// A line's entry in the legend.
+fn draw_legend(svg: &mut Svg, number: usize, name: &str, colour: usize, dashed: bool) {
+    let (row, column) = (number / LEGEND_COLUMNS, number % LEGEND_COLUMNS);
+    let x = LEFT + column as f64 * (WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS as f64;
+    let y = TOP + PLOT_HEIGHT + X_AXIS + row as f64 * LEGEND_LINE + 8.0;
+    let stroke = COLOURS[colour % COLOURS.len()];
+    svg.path(&[(x, y), (x + 34.0, y)], stroke, dashed);
+    svg.mark((x + 17.0, y), colour, stroke, dashed, name);
+    svg.text((x + 42.0, y + 4.0), "start", "legend", name);
 }
 
 #[cfg(test)]

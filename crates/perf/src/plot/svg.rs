@@ -101,7 +101,7 @@ impl Svg {
     }
 }
 
-/// Escapes text for elements and attributes.
-fn escaped(text: &str) -> String {
+/// Escapes text for elements and attributes, of a page as well.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -15,11 +15,11 @@ const LAYOUT: u64 = 1;
 /// Size limit of a file, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// Loads a run folder; `None` if `path` is not one.
+/// Loads a run folder.
 ///
 /// # Errors
 /// One of its files cannot be read; the error names the file and the place.
-pub(super) fn load(path: &Path) -> anyhow::Result<Option<Loaded>> {
+pub(super) fn load(path: &Path) -> anyhow::Result<Loaded> {
     let text = text_of(&path.join("run.json"))?;
     let run: Value = serde_json::from_str(&text).context("run.json is no JSON")?;
     match run["layout"].as_u64() {
@@ -64,7 +64,7 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Option<Loaded>> {
     if !of_all.is_empty() {
         loaded.timelines.push(of_all);
     }
-    Ok(Some(loaded))
+    Ok(loaded)
 }
 
 /// The distributions, in the order of `run.json`.
@@ -102,7 +102,6 @@ fn timelines(path: &Path) -> anyhow::Result<Vec<Vec<Moment>>> {
             let second = second.with_context(|| format!("{}: there is no start_s", paths::shown(&file)))?;
             rows.push(Moment {
                 second,
-                messages_per_second: None,
                 median_ns: number("p50_ns")?,
                 p99_ns: number("p99_ns")?,
                 max_ns: number("max_ns")?,

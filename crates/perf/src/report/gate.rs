@@ -62,19 +62,17 @@ impl FromStr for Gate {
 pub(super) fn judge(gates: &[Gate], groups: &Groups) -> Vec<Verdict> {
     let Some(first) = groups.all.first() else { return Vec::new() };
     let mut all = Vec::new();
+    let fail = |said: String| Verdict { is_good: false, said: format!("FAIL {said}") };
     if groups.alike().next().is_none() {
         all.extend(gates.iter().map(|Gate { name, .. }| {
-            let said =
-                format!("FAIL {name}: there is nothing to compare {} with; name another run", first.name);
-            Verdict { is_good: false, said }
+            fail(format!("{name}: there is nothing to compare {} with; name another run", first.name))
         }));
     }
     for (gate, alike) in gates.iter().flat_map(|gate| groups.alike().map(move |alike| (gate, alike))) {
         let (name, Alike { first, others, compared }) = (&gate.name, alike);
         let is_latency = matches!(gate.figure, Figure::Latency(_) | Figure::Mean);
         if is_latency && *compared == Compared::Nothing {
-            let said = format!("FAIL {name}: the runs measured different things, and have no hop in common");
-            all.push(Verdict { is_good: false, said });
+            all.push(fail(format!("{name}: the runs measured different things, and have no hop in common")));
             continue;
         }
         let of = match compared {
@@ -85,11 +83,10 @@ pub(super) fn judge(gates: &[Gate], groups: &Groups) -> Vec<Verdict> {
         for group in others {
             let pair = first.spread(gate.figure).zip(group.spread(gate.figure));
             let Some((before, after)) = pair else {
-                let said = format!(
-                    "FAIL {name}: {} and {} do not both have it (a percentile needs ten samples beyond it)",
+                all.push(fail(format!(
+                    "{name}: {} and {} do not both have it (a percentile needs ten samples beyond it)",
                     first.name, group.name
-                );
-                all.push(Verdict { is_good: false, said });
+                )));
                 continue;
             };
             let limit = before.median * (1.0 + gate.percent / 100.0);

@@ -156,7 +156,7 @@ fn latencies(columns: &[&str], rows: &[(usize, &str)]) -> anyhow::Result<Loaded>
         Some((_, "usec)")) => NS_PER_US,
         _ => bail!("line 1: expected a column Latency (usec) or Latency (nsec), not {}", columns[at]),
     };
-    let mut kinds: Vec<(String, Recorder)> = Vec::new();
+    let mut all: Vec<Latency> = Vec::new();
     for (number, line) in rows {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         let latency = cells.get(at).and_then(|cell| cell.parse::<f64>().ok());
@@ -167,22 +167,16 @@ fn latencies(columns: &[&str], rows: &[(usize, &str)]) -> anyhow::Result<Loaded>
             Some(&"Gen") => "generic messages",
             _ => bail!("line {number}: expected Upd, Pst or Gen: {line}"),
         };
-        let ns = (latency * scale).round() as i64;
-        match kinds.iter_mut().find(|(known, _)| known == kind) {
-            Some((_, recorder)) => recorder.record(ns),
-            None => {
-                let mut recorder = Recorder::new();
-                recorder.record(ns);
-                kinds.push((kind.to_owned(), recorder));
-            }
-        }
+        let at = all.iter().position(|known| known.name == kind).unwrap_or_else(|| {
+            all.push(Latency { name: kind.to_owned(), distribution: Recorder::new() });
+            all.len() - 1
+        });
+        all[at].distribution.record((latency * scale).round() as i64);
     }
-    let mut latency: Vec<Latency> =
-        kinds.into_iter().map(|(name, distribution)| Latency { name, distribution }).collect();
-    latency.sort_by_key(|latency| latency.name == UPDATES);
+    all.sort_by_key(|latency| latency.name == UPDATES);
     Ok(Loaded {
         kind: "latency file".to_owned(),
-        latency,
+        latency: all,
         notes: vec![ALL_OF_IT.to_owned()],
         ..Loaded::default()
     })

@@ -87,15 +87,13 @@ impl Report {
         let page = page::page(&self.title, &groups, &plots, &verdicts);
         write(&self.to, page.as_bytes())?;
         if let Some(folder) = &self.svg {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make {}", paths::shown(&folder)))?;
+            make(folder)?;
             for plot in &plots {
                 write(&folder.join(format!("{}.svg", plot.name)), plot.svg.as_bytes())?;
             }
         }
         if let Some(folder) = &self.png {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make {}", paths::shown(&folder)))?;
+            make(folder)?;
             let painter = picture::Painter::new()?;
             for plot in &plots {
                 write(&folder.join(format!("{}.png", plot.name)), &painter.png(&plot.svg)?)?;
@@ -126,7 +124,7 @@ fn load(text: &str) -> anyhow::Result<Loaded> {
     let loaded = if !is_folder {
         guide::file(path)
     } else if path.join("run.json").is_file() {
-        folder::load(path)
+        folder::load(path).map(Some)
     } else {
         guide::folder(path)
     };
@@ -149,6 +147,10 @@ fn load(text: &str) -> anyhow::Result<Loaded> {
 /// Whether the path is an empty folder.
 fn is_empty(path: &Path) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn make(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", paths::shown(folder)))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

@@ -9,6 +9,7 @@ use super::gate::Verdict;
 use super::groups::{Alike, Compared, Group, GroupSpread, Groups};
 use super::loaded::{Figure, Loaded};
 use super::plots::Plot;
+use crate::plot::escaped;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
@@ -276,9 +277,4 @@ fn class(word: &str) -> &'static str {
         .into_iter()
         .find(|known| *known == word)
         .unwrap_or_default()
-}
-
-/// Escapes text for HTML.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -37,9 +37,9 @@ const OF_A_WINDOW: [OfAWindow; 4] = [
 pub(super) fn all(groups: &Groups) -> Vec<Plot> {
     let floor = groups.runs().filter_map(|run| run.jitter_floor_ns).max();
     let curves = [
-        ("percentiles", percentiles(groups, floor)),
+        ("percentiles", by_percentile("Latency by percentile", of_each_group(groups, quantiles), floor)),
         ("histogram", histogram(groups)),
-        ("hops", hops(groups)),
+        ("hops", by_percentile("Hops", hops(groups), None)),
         ("latency-over-time", timeline(groups, floor)),
         (
             "throughput",
@@ -62,26 +62,31 @@ pub(super) fn all(groups: &Groups) -> Vec<Plot> {
     plots
 }
 
-/// Latency by percentile, for the median run of each group.
-fn percentiles(groups: &Groups, floor: Option<u64>) -> Curves {
-    let curve = |(number, group): (usize, &Group)| {
+/// A curve of the latency that represents the median run of each group.
+fn of_each_group(groups: &Groups, points: fn(&Recorder) -> Vec<(f64, f64)>) -> Vec<Curve> {
+    let curve = |(colour, group): (usize, &Group)| {
         let latency = group.typical()?.whole()?;
-        Some(Curve {
-            name: named(group, latency),
-            points: quantiles(&latency.distribution),
-            colour: number,
-            dashed: false,
-        })
+        let (name, points) = (named(group, latency), points(&latency.distribution));
+        Some(Curve { name, points, colour, dashed: false })
     };
+    groups.all.iter().enumerate().filter_map(curve).take(MOST_CURVES).collect()
+}
+
+/// Latency by percentile.
+fn by_percentile(title: &str, curves: Vec<Curve>, floor: Option<u64>) -> Curves {
     Curves {
-        title: "Latency by percentile".to_owned(),
+        title: title.to_owned(),
         x_title: "so many of the samples are not above".to_owned(),
         y_title: "µs".to_owned(),
         across: Scale::Nines,
         up: Scale::Logarithmic,
-        curves: groups.all.iter().enumerate().filter_map(curve).take(MOST_CURVES).collect(),
-        reference: floor.map(|ns| (ns as f64 / NS_PER_US, "jitter floor at p99".to_owned())),
+        curves,
+        reference: floor.map(reference),
     }
+}
+
+fn reference(floor_ns: u64) -> (f64, String) {
+    (floor_ns as f64 / NS_PER_US, "jitter floor at p99".to_owned())
 }
 
 /// Points of share and latency in µs, up to the share with ten samples beyond it.
@@ -104,22 +109,13 @@ fn quantiles(distribution: &Recorder) -> Vec<(f64, f64)> {
 
 /// The share of samples by latency, for the median run of each group.
 fn histogram(groups: &Groups) -> Curves {
-    let curve = |(number, group): (usize, &Group)| {
-        let latency = group.typical()?.whole()?;
-        Some(Curve {
-            name: named(group, latency),
-            points: bars(&latency.distribution),
-            colour: number,
-            dashed: false,
-        })
-    };
     Curves {
         title: "How many took how long".to_owned(),
         x_title: "µs".to_owned(),
         y_title: "% of the samples".to_owned(),
         across: Scale::Logarithmic,
         up: Scale::Linear,
-        curves: groups.all.iter().enumerate().filter_map(curve).take(MOST_CURVES).collect(),
+        curves: of_each_group(groups, bars),
         reference: None,
     }
 }
@@ -145,7 +141,7 @@ fn bars(distribution: &Recorder) -> Vec<(f64, f64)> {
 }
 
 /// Latency by hop, for the median run of each group with more than one hop.
-fn hops(groups: &Groups) -> Curves {
+fn hops(groups: &Groups) -> Vec<Curve> {
     let mut curves = Vec::new();
     for group in &groups.all {
         let latencies = group.typical().map(|run| run.latency.as_slice()).unwrap_or_default();
@@ -156,24 +152,12 @@ fn hops(groups: &Groups) -> Curves {
             } else {
                 latency.name.clone()
             };
-            curves.push(Curve {
-                name,
-                points: quantiles(&latency.distribution),
-                colour: curves.len(),
-                dashed: false,
-            });
+            let (points, colour) = (quantiles(&latency.distribution), curves.len());
+            curves.push(Curve { name, points, colour, dashed: false });
         }
     }
     curves.truncate(MOST_CURVES);
-    Curves {
-        title: "Hops".to_owned(),
-        x_title: "so many of the samples are not above".to_owned(),
-        y_title: "µs".to_owned(),
-        across: Scale::Nines,
-        up: Scale::Logarithmic,
-        curves,
-        reference: None,
-    }
+    curves
 }
 
 /// Where the time goes: the hops of the first group with means by hop.
@@ -219,16 +203,7 @@ fn timeline(groups: &Groups, floor: Option<u64>) -> Curves {
             }
         }
     }
-    curves.truncate(MOST_CURVES);
-    Curves {
-        title: "Latency over time".to_owned(),
-        x_title: "seconds of the run".to_owned(),
-        y_title: "µs".to_owned(),
-        across: Scale::Linear,
-        up: Scale::Logarithmic,
-        curves,
-        reference: floor.map(|ns| (ns as f64 / NS_PER_US, "jitter floor at p99".to_owned())),
-    }
+    over_seconds("Latency over time", "µs", Scale::Logarithmic, curves, floor)
 }
 
 /// One figure by interval, for the median run of each group.
@@ -245,15 +220,19 @@ fn over_time(groups: &Groups, title: &str, unit: &str, figure: fn(&Moment) -> Op
             }
         }
     }
+    over_seconds(title, unit, Scale::Linear, curves, None)
+}
+
+fn over_seconds(title: &str, unit: &str, up: Scale, mut curves: Vec<Curve>, floor: Option<u64>) -> Curves {
     curves.truncate(MOST_CURVES);
     Curves {
         title: title.to_owned(),
         x_title: "seconds of the run".to_owned(),
         y_title: unit.to_owned(),
         across: Scale::Linear,
-        up: Scale::Linear,
+        up,
         curves,
-        reference: None,
+        reference: floor.map(reference),
     }
 }
 
@@ -287,27 +266,15 @@ fn phases(groups: &Groups) -> Option<Chart> {
         for (at, phase) in run.phases.iter().enumerate() {
             let point = |rank: &&str| {
                 let (_, ns) = phase.latency.iter().find(|(name, _)| name == rank)?;
-                Some(point_of(*ns as f64 / NS_PER_US))
+                let value = *ns as f64 / NS_PER_US;
+                Some(Point { value, least: value, most: value })
             };
-            let name = format!("{}, {}", group.name, phase.name);
-            series.push(Series {
-                name,
-                points: ranks.iter().map(point).collect(),
-                colour: number,
-                dashed: at == 0,
-            });
+            let (name, points) =
+                (format!("{}, {}", group.name, phase.name), ranks.iter().map(point).collect());
+            series.push(Series { name, points, colour: number, dashed: at == 0 });
         }
     }
-    series.retain(|series| series.points.iter().any(Option::is_some));
-    (!series.is_empty()).then(|| Chart {
-        title: "Start-up against steady state".to_owned(),
-        x_title: "percentile".to_owned(),
-        y_title: "µs".to_owned(),
-        scale: Scale::Logarithmic,
-        categories: ranks.map(str::to_owned).to_vec(),
-        series,
-        reference: None,
-    })
+    by_rank("Start-up against steady state", ranks.map(str::to_owned).to_vec(), series, 1)
 }
 
 /// Groups side by side, with the spread of their runs.
@@ -319,30 +286,27 @@ fn comparison(groups: &Groups) -> Option<Chart> {
             let us = |ns: f64| ns / NS_PER_US;
             Some(Point { value: us(spread.median), least: us(spread.least), most: us(spread.most) })
         };
-        Series {
-            name: group.name.clone(),
-            points: ranks.iter().map(point).collect(),
-            colour: number,
-            dashed: false,
-        }
+        let points = ranks.iter().map(point).collect();
+        Series { name: group.name.clone(), points, colour: number, dashed: false }
     };
     let alike = groups.alike().next()?;
     let of_one_end = groups.all.iter().enumerate().filter(|(_, group)| alike.has(group));
-    let mut series: Vec<Series> = of_one_end.map(series).collect();
+    let title = "Side by side: median of the runs, and their spread";
+    by_rank(title, ranks.iter().map(ToString::to_string).collect(), of_one_end.map(series).collect(), 2)
+}
+
+/// Latency at some percentiles; `None` with fewer than `least` series that have a point.
+fn by_rank(title: &str, categories: Vec<String>, mut series: Vec<Series>, least: usize) -> Option<Chart> {
     series.retain(|series| series.points.iter().any(Option::is_some));
-    (series.len() > 1).then(|| Chart {
-        title: "Side by side: median of the runs, and their spread".to_owned(),
+    (series.len() >= least).then(|| Chart {
+        title: title.to_owned(),
         x_title: "percentile".to_owned(),
         y_title: "µs".to_owned(),
         scale: Scale::Logarithmic,
-        categories: ranks.iter().map(ToString::to_string).collect(),
+        categories,
         series,
         reference: None,
     })
-}
-
-fn point_of(value: f64) -> Point {
-    Point { value, least: value, most: value }
 }
 
 /// The name of a group, with the name of the drawn hop where the group has several.
