@@ -18,11 +18,12 @@ pub(super) const SHORTEST_LIMIT: usize = HEADER_BYTES + BLOCK;
 
 /// A generated day in progress.
 pub(super) struct Generator {
-    exchange: Exchange,
-    schedule: Schedule,
-    total: u64,
-    done: u64,
-    session: MoldSession,
+    pub(super) exchange: Exchange,
+    pub(super) schedule: Schedule,
+    /// Number of messages of the whole day, and of those generated so far.
+    pub(super) total: u64,
+    pub(super) done: u64,
+    pub(super) session: MoldSession,
     datagram_bytes: usize,
     /// Maximum number of messages in a datagram.
     most: u64,
@@ -44,28 +45,6 @@ impl Generator {
             Pack::Max => (datagram_bytes / SHORTEST_BLOCK).min(usize::from(MAX_MESSAGES)) as u64,
         };
         Self { exchange, schedule, total, done: 0, session, datagram_bytes, most }
-    }
-
-    pub(super) fn exchange(&self) -> &Exchange {
-        &self.exchange
-    }
-
-    pub(super) fn schedule(&self) -> &Schedule {
-        &self.schedule
-    }
-
-    pub(super) fn session(&self) -> MoldSession {
-        self.session
-    }
-
-    /// Number of messages of the whole day.
-    pub(super) fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// Number of messages generated so far.
-    pub(super) fn done(&self) -> u64 {
-        self.done
     }
 
     /// When the next message is due, from the start; `None` at the end of the day.
@@ -150,7 +129,7 @@ mod tests {
             }
         }
         assert_eq!(next, generator.next_sequence());
-        assert_eq!(generator.done(), generator.total());
+        assert_eq!(generator.done, generator.total);
         found
     }
 

@@ -9,7 +9,7 @@ use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Pacer, Waiting};
 use tapeline_wire::udp::{SendOptions, UdpSender};
 
-use super::faults::{FaultArgs, Faults};
+use super::faults::{Done, FaultArgs, Faults};
 
 /// Datagrams in one batch: enough to make the system call cheap, few enough that the first does not wait for the last.
 pub(super) const BATCH: usize = 64;
@@ -104,7 +104,7 @@ pub(super) struct Carried {
 #[derive(Debug)]
 pub struct Lines {
     senders: Vec<UdpSender>,
-    carried: Carried,
+    pub(super) carried: Carried,
     faults: Option<Faults>,
     /// A batch on one line after its faults.
     left: Staged,
@@ -190,20 +190,9 @@ impl Lines {
         Ok(true)
     }
 
-    /// The faults, if any.
-    pub(super) fn faults(&self) -> Option<&Faults> {
-        self.faults.as_ref()
-    }
-
-    /// Sends one datagram on every line.
-    pub(super) fn send_one(&mut self, datagram: &[u8], clock: &Clock, stop: &Stop) -> anyhow::Result<bool> {
-        let mut batch = Staged::new(datagram.len());
-        batch.push(datagram);
-        self.send(&batch, clock, stop)
-    }
-
-    pub(super) fn carried(&self) -> Carried {
-        self.carried
+    /// Counts of applied faults, if there are faults.
+    pub(super) fn done(&self) -> Option<Done> {
+        self.faults.as_ref().map(|faults| faults.done().clone())
     }
 
     /// Number of lines.

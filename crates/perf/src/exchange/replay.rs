@@ -41,7 +41,7 @@ pub struct Replay {
     route: Route,
     /// Replay speed: `original`, `max`, or a factor such as `10x`
     #[arg(long, default_value = "original", value_parser = speed)]
-    speed: Speed,
+    speed: PlayPace,
     /// Fixed rate a second instead: in messages for a file of messages, in datagrams for a capture
     #[arg(long, value_parser = arguments::rate, conflicts_with = "speed")]
     rate: Option<u64>,
@@ -76,24 +76,15 @@ pub(super) enum Pack {
     Max,
 }
 
-/// Speed relative to the capture.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Speed {
-    Factor(f64),
-    Max,
-}
-
-fn speed(text: &str) -> Result<Speed, String> {
-    match text {
-        "max" => return Ok(Speed::Max),
-        "original" => return Ok(Speed::Factor(1.0)),
-        _ => {}
-    }
-    let factor = text.strip_suffix(['x', 'X', '×']).and_then(|factor| factor.parse().ok());
-    match factor {
-        Some(factor) if (0.001..=1e9).contains(&factor) => Ok(Speed::Factor(factor)),
-        _ => Err(format!("'{text}' is not a speed; write original, max, or a factor such as 10x or 0.5x")),
-    }
+fn speed(text: &str) -> Result<PlayPace, String> {
+    let factor = match text {
+        "max" => return Ok(PlayPace::Max),
+        "original" => Some(1.0),
+        _ => text.strip_suffix(['x', 'X', '×']).and_then(|factor| factor.parse().ok()),
+    };
+    factor.filter(|factor| (0.001..=1e9).contains(factor)).map(PlayPace::Original).ok_or_else(|| {
+        format!("'{text}' is not a speed; write original, max, or a factor such as 10x or 0.5x")
+    })
 }
 
 impl Replay {
@@ -107,18 +98,13 @@ impl Replay {
         if let Some(advice) = lines.advice() {
             anstream::eprintln!("note: {advice}");
         }
-        let pace = match (self.rate, self.speed) {
-            (Some(rate), _) => PlayPace::Rate(Schedule::new(rate, None)),
-            (None, Speed::Factor(factor)) => PlayPace::Original(factor),
-            (None, Speed::Max) => PlayPace::Max,
-        };
         let session = MoldSession::new(self.session.as_deref().unwrap_or("TAPELINE"));
-        let mut player = Player::new(lines, stop, pace, session);
+        let mut player = Player::new(lines, stop, self.pace(), session);
         if self.format == Format::Table {
             anstream::eprintln!(
                 "replaying {} to {}; Ctrl-C ends it",
                 self.how_fast(),
-                player.lines.describe()
+                player.out.lines.describe()
             );
         }
         let finished = match self.play(&mut player) {
@@ -126,21 +112,25 @@ impl Replay {
             Err(error) => {
                 // Sends and reports the part before the damage.
                 player.finish()?;
-                self.print(&player.outcome(true), &player.lines)?;
+                self.print(&player.outcome(true), &player.out.lines)?;
                 return Err(error);
             }
         };
         let outcome = player.outcome(!finished);
-        self.print(&outcome, &player.lines)?;
+        self.print(&outcome, &player.out.lines)?;
         Ok(if finished { ExitCode::SUCCESS } else { ExitCode::from(130) })
+    }
+
+    fn pace(&self) -> PlayPace {
+        self.rate.map_or(self.speed, |rate| PlayPace::Rate(Schedule::new(rate, None)))
     }
 
     fn how_fast(&self) -> String {
         match (self.rate, self.speed) {
             (Some(rate), _) => format!("at {} a second", figures::thousands(rate)),
-            (None, Speed::Factor(1.0)) => "at original speed".to_owned(),
-            (None, Speed::Factor(factor)) => format!("at {factor} times the original speed"),
-            (None, Speed::Max) => "as fast as it goes".to_owned(),
+            (None, PlayPace::Original(1.0)) => "at original speed".to_owned(),
+            (None, PlayPace::Original(factor)) => format!("at {factor} times the original speed"),
+            (None, PlayPace::Max | PlayPace::Rate(_)) => "as fast as it goes".to_owned(),
         }
     }
 
@@ -192,7 +182,7 @@ impl Replay {
     }
 
     fn packing(&self) -> Packing {
-        let paced = self.rate.is_none() && self.speed != Speed::Max;
+        let paced = matches!(self.pace(), PlayPace::Original(_));
         match self.pack.unwrap_or(Pack::Max) {
             Pack::One => Packing::ONE,
             Pack::Max if paced => Packing { within_ns: TOGETHER_NS, ..Packing::FULL },
@@ -295,10 +285,10 @@ mod tests {
 
     #[test]
     fn speeds() {
-        assert_eq!(speed("original"), Ok(Speed::Factor(1.0)));
-        assert_eq!(speed("max"), Ok(Speed::Max));
-        assert_eq!(speed("10x"), Ok(Speed::Factor(10.0)));
-        assert_eq!(speed("0.5×"), Ok(Speed::Factor(0.5)));
+        assert_eq!(speed("original"), Ok(PlayPace::Original(1.0)));
+        assert_eq!(speed("max"), Ok(PlayPace::Max));
+        assert_eq!(speed("10x"), Ok(PlayPace::Original(10.0)));
+        assert_eq!(speed("0.5×"), Ok(PlayPace::Original(0.5)));
         for text in ["", "10", "x", "0x", "-1x", "NaNx", "infx", "fast"] {
             assert!(speed(text).unwrap_err().contains("10x"), "{text}");
         }

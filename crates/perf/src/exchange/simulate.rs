@@ -27,7 +27,7 @@ use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, end_of_session
 use tapeline_feed::simulate::{Burst, CLOSING_MESSAGES, Exchange, FASTEST_HZ, Schedule, SimulatedDay};
 use tapeline_measure::{Clock, Evidence, Nanos, Percentiles, Rank, Verdict, Waiting, figures, judge, pin};
 
-use super::faults::{self, Done, Faults};
+use super::faults::{self, Done};
 use super::generator::{Generator, SHORTEST_LIMIT};
 use super::lines::{Lines, Route, Staged};
 use super::replay::Pack;
@@ -112,7 +112,7 @@ enum Wait {
 }
 
 /// The result, for programs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<Verdict>,
@@ -159,7 +159,7 @@ impl Simulate {
                 format!("between 1 and {} messages a second are possible", figures::thousands(FASTEST_HZ));
             return Err(Hinted::new(format!("cannot schedule a rate of {}", self.rate), hint).into());
         }
-        let opening = self.generator().exchange().opening_messages();
+        let opening = self.generator().exchange.opening_messages();
         if self.total() < opening + CLOSING_MESSAGES {
             anstream::eprintln!(
                 "note: {} messages are asked for, but opening {} stocks takes {opening}: trading will not begin",
@@ -220,28 +220,28 @@ impl Simulate {
         };
         let mut generator = self.generator();
         let mut sending =
-            DaySender::new(lines, stop, waiting, usize::from(self.datagram_bytes), generator.total())?;
+            DaySender::new(lines, stop, waiting, usize::from(self.datagram_bytes), generator.total)?;
         let complete = sending.day(&mut generator)?;
-        let (carried, duration_ns) = (sending.lines.carried(), sending.duration_ns());
-        let interrupted = !(complete && sending.end(generator.session(), self.linger)?);
+        let (carried, duration_ns) = (sending.out.lines.carried, sending.out.duration_ns());
+        let interrupted = !(complete && sending.end(generator.session, self.linger)?);
 
         let mut outcome = self.outcome(&generator, sending.sent, duration_ns);
         let seconds = duration_ns as f64 / 1e9;
-        outcome.datagrams = carried.datagrams - sending.heartbeats;
+        outcome.datagrams = carried.datagrams - sending.out.heartbeats;
         outcome.bytes = carried.bytes;
         outcome.datagrams_per_second = outcome.datagrams as f64 / seconds;
         outcome.bytes_per_second = outcome.bytes as f64 / seconds;
-        outcome.lines = sending.lines.count();
-        outcome.heartbeats = sending.heartbeats;
+        outcome.lines = sending.out.lines.count();
+        outcome.heartbeats = sending.out.heartbeats;
         outcome.back_pressure = carried.blocked;
         outcome.back_pressure_ns = carried.blocked_ns;
         outcome.lateness = Some(sending.lateness.percentiles());
         outcome.interrupted = interrupted;
-        outcome.faults = sending.lines.faults().map(Faults::done).cloned();
+        outcome.faults = sending.out.lines.done();
 
         // There is one interval less than messages.
         let intervals = sending.sent.saturating_sub(1);
-        let span_s = generator.schedule().due_ns(intervals) as f64 / 1e9;
+        let span_s = generator.schedule.due_ns(intervals) as f64 / 1e9;
         let (verdict, why) = judge(&Evidence {
             asked_rate_hz: (span_s > 0.0).then_some(intervals as f64 / span_s),
             sent_rate_hz: intervals as f64 / seconds,
@@ -268,7 +268,7 @@ impl Simulate {
         let clock = Clock::calibrate();
         let start = clock.now();
         let mut generator = self.generator();
-        let mut progress = Progress::counting("writing", "messages", Some(generator.total()));
+        let mut progress = Progress::counting("writing", "messages", Some(generator.total));
         let mut stream = BufWriter::with_capacity(1 << 20, File::create(path)?);
         let (mut datagrams, mut bytes) = (0, 0);
         if kind == "itch" {
@@ -280,8 +280,8 @@ impl Simulate {
                 stream.write_all(&(length as u16).to_be_bytes())?;
                 stream.write_all(&message[..length])?;
                 bytes += 2 + length as u64;
-                if generator.done().is_multiple_of(SHOW_EVERY) {
-                    progress.set(generator.done());
+                if generator.done.is_multiple_of(SHOW_EVERY) {
+                    progress.set(generator.done);
                 }
             }
             stream.flush()?;
@@ -294,10 +294,10 @@ impl Simulate {
             while let Some(due_ns) = generator.due_ns().filter(|_| !stop.requested()) {
                 time = FILE_MIDNIGHT + (FILE_OPENING_NS + due_ns);
                 staged.clear();
-                let before = generator.done() / SHOW_EVERY;
+                let before = generator.done / SHOW_EVERY;
                 generator.datagram(&mut staged, FILE_OPENING_NS + due_ns);
-                if generator.done() / SHOW_EVERY > before {
-                    progress.set(generator.done());
+                if generator.done / SHOW_EVERY > before {
+                    progress.set(generator.done);
                 }
                 for datagram in staged.iter() {
                     pcap.write(time, source, group, datagram)?;
@@ -305,15 +305,15 @@ impl Simulate {
                 }
             }
             datagrams = pcap.packets();
-            let packet = end_of_session(generator.session(), generator.next_sequence());
+            let packet = end_of_session(generator.session, generator.next_sequence());
             for _ in 0..ENDS {
                 pcap.write(time, source, group, &packet)?;
             }
             pcap.finish()?;
         }
         let duration_ns = clock.now().0.saturating_sub(start.0).max(1);
-        let mut outcome = self.outcome(&generator, generator.done(), duration_ns);
-        outcome.interrupted = generator.done() < generator.total();
+        let mut outcome = self.outcome(&generator, generator.done, duration_ns);
+        outcome.interrupted = generator.done < generator.total;
         (outcome.datagrams, outcome.bytes) = (datagrams, bytes);
         outcome.datagrams_per_second = datagrams as f64 * 1e9 / duration_ns as f64;
         outcome.bytes_per_second = bytes as f64 * 1e9 / duration_ns as f64;
@@ -322,33 +322,21 @@ impl Simulate {
 
     /// The result fields that both kinds share; the caller sets the rest.
     fn outcome(&self, generator: &Generator, messages: u64, duration_ns: u64) -> Outcome {
-        let exchange = generator.exchange();
+        let exchange = &generator.exchange;
         Outcome {
-            verdict: None,
-            why: None,
             messages,
-            datagrams: 0,
-            bytes: 0,
-            lines: 0,
-            heartbeats: 0,
-            session: generator.session().to_string(),
+            session: generator.session.to_string(),
             last_sequence: messages,
             seed: self.seed,
             symbols: self.symbols,
-            asked_rate_hz: generator.schedule().mean_hz(),
+            asked_rate_hz: generator.schedule.mean_hz(),
             duration_ns,
             messages_per_second: messages as f64 * 1e9 / duration_ns as f64,
-            datagrams_per_second: 0.0,
-            bytes_per_second: 0.0,
-            back_pressure: 0,
-            back_pressure_ns: 0,
-            lateness: None,
             live_orders: exchange.live_orders(),
             levels: exchange.levels(),
             traded_shares: exchange.totals().traded_shares,
             books_checksum: format!("{:016x}", exchange.checksum()),
-            faults: None,
-            interrupted: false,
+            ..Outcome::default()
         }
     }
 
