@@ -1,9 +1,9 @@
 //! Checks and times the ticks that a subscriber receives.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::Context;
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 use tapeline_console::output;
 use tapeline_measure::figures::thousands;
@@ -122,7 +122,7 @@ impl Checksum {
 }
 
 /// Checks and times ticks. Costs five histogram entries per tick, and no allocation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Meter {
     checksum: Option<Checksum>,
     warm_up_ns: u64,
@@ -161,14 +161,7 @@ impl Meter {
         Self {
             checksum: takes_checksum.then(Checksum::default),
             warm_up_ns: warm_up.as_nanos() as u64,
-            warm_from: None,
-            timed: None,
-            first: None,
-            last: (0, Nanos::default()),
-            received: 0,
-            lost: 0,
-            last_feed_seq: 0,
-            bytes: 0,
+            ..Self::default()
         }
     }
 
@@ -287,18 +280,10 @@ impl HopHistogram {
 
 /// Bytes in hexadecimal.
 pub fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    HEXLOWER.encode(bytes)
 }
 
 /// The bytes of hexadecimal text; `None` if it is not.
 pub fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs.iter().map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()
 }
