@@ -56,7 +56,7 @@ impl SystemFiles {
     /// # Errors
     /// As [`text`](Self::text); [`Error::Unexpected`] if it is not a whole number.
     pub fn number(&self, path: &str) -> Result<i64, Error> {
-        self.line(path)?.parse().map_err(|_| unexpected(path, "a whole number"))
+        self.line(path)?.parse().map_err(|_| Error::unexpected(path, "a whole number"))
     }
 
     /// Reads the choice in brackets: `always [madvise] never`.
@@ -66,7 +66,7 @@ impl SystemFiles {
     pub fn chosen(&self, path: &str) -> Result<String, Error> {
         let line = self.line(path)?;
         let word = line.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
-        word.map(str::to_owned).ok_or_else(|| unexpected(path, "a choice in brackets"))
+        word.map(str::to_owned).ok_or_else(|| Error::unexpected(path, "a choice in brackets"))
     }
 
     /// Reads the cores (or nodes) that a file lists in the kernel's notation, `0-3,6`; empty if the file is empty or
@@ -75,7 +75,7 @@ impl SystemFiles {
     /// # Errors
     /// As [`text`](Self::text); [`Error::Unexpected`] in another notation.
     pub fn cores(&self, path: &str) -> Result<Vec<usize>, Error> {
-        listed(&self.line(path)?).ok_or_else(|| unexpected(path, "a list such as 0-3,6"))
+        listed(&self.line(path)?).ok_or_else(|| Error::unexpected(path, "a list such as 0-3,6"))
     }
 
     /// Returns the names in a folder, sorted.
@@ -148,6 +148,12 @@ impl SystemFiles {
 }
 
 impl Error {
+    /// Creates the error for a file that has not the expected form; `path` as in [`SystemFiles`].
+    #[must_use]
+    pub fn unexpected(path: &str, expected: &'static str) -> Self {
+        Self::Unexpected { path: Path::new("/").join(path), expected }
+    }
+
     /// Returns `true` if the file does not exist; `false` for any other error, such as an unreadable or malformed file.
     #[must_use]
     pub fn is_absent(&self) -> bool {
@@ -157,10 +163,6 @@ impl Error {
 
 fn unread(path: &str, source: std::io::Error) -> Error {
     Error::Read { path: Path::new("/").join(path), source }
-}
-
-fn unexpected(path: &str, expected: &'static str) -> Error {
-    Error::Unexpected { path: Path::new("/").join(path), expected }
 }
 
 fn listed(text: &str) -> Option<Vec<usize>> {

@@ -258,10 +258,8 @@ fn mitigations(machine: &Machine) -> Found {
 fn flags(machine: &Machine, words: &[&str]) -> Result<BTreeSet<String>, Error> {
     let info = machine.files.text("proc/cpuinfo")?;
     let line = info.lines().find_map(|line| line.split_once(':').filter(|(key, _)| key.trim() == "flags"));
-    let (_, flags) = line.ok_or_else(|| Error::Unexpected {
-        path: "/proc/cpuinfo".into(),
-        expected: "a line with the processor's flags",
-    })?;
+    let expected = || Error::unexpected("proc/cpuinfo", "a line with the processor's flags");
+    let (_, flags) = line.ok_or_else(expected)?;
     Ok(flags.split_whitespace().filter(|flag| words.contains(flag)).map(str::to_owned).collect())
 }
 

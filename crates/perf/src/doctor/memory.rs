@@ -154,10 +154,7 @@ fn locked_memory(machine: &Machine) -> Found {
 pub(super) fn in_table(machine: &Machine, path: &str, key: &str) -> Result<u64, Error> {
     let text = machine.files.text(path)?;
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse().ok());
-    value.ok_or_else(|| Error::Unexpected {
-        path: format!("/{path}").into(),
-        expected: "a line with this number",
-    })
+    value.ok_or_else(|| Error::unexpected(path, "a line with this number"))
 }
 
 /// The soft limit of this process; `None` if unlimited.
@@ -167,6 +164,6 @@ pub(super) fn limit(machine: &Machine, name: &str) -> Result<Option<u64>, Error>
     match word {
         Some("unlimited") => Ok(None),
         Some(word) if word.parse::<u64>().is_ok() => Ok(word.parse().ok()),
-        _ => Err(Error::Unexpected { path: "/proc/self/limits".into(), expected: "a line for each limit" }),
+        _ => Err(Error::unexpected("proc/self/limits", "a line for each limit")),
     }
 }

@@ -77,8 +77,7 @@ fn limiting_group(machine: &Machine, group: &str) -> Result<Option<(i64, i64, St
                 [quota, period] => {
                     let pair = quota.parse().ok().zip(period.parse().ok());
                     let expected = "two numbers of microseconds, or max";
-                    let (quota, period) =
-                        pair.ok_or_else(|| Error::Unexpected { path: format!("/{file}").into(), expected })?;
+                    let (quota, period) = pair.ok_or_else(|| Error::unexpected(&file, expected))?;
                     return Ok(Some((quota, period, file)));
                 }
                 _ => {}
@@ -117,14 +116,8 @@ fn real_time_throttling(machine: &Machine) -> Found {
     let stat = machine.files.line("proc/self/stat")?;
     // Field 41; field 2, a name in brackets, may contain blanks (proc(5)).
     let policy = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(41 - 3));
-    let is_real_time = match policy {
-        Some("1" | "2") => true,
-        Some(_) => false,
-        None => {
-            return Err(Error::Unexpected { path: "/proc/self/stat".into(), expected: "52 fields" });
-        }
-    };
-    if !is_real_time {
+    let policy = policy.ok_or_else(|| Error::unexpected("proc/self/stat", "52 fields"))?;
+    if !["1", "2"].contains(&policy) {
         return Ok(Finding::good("does not matter: this process is under no real-time policy"));
     }
     let (share, period) = (
