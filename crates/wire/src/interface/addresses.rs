@@ -76,11 +76,11 @@ pub(super) fn list() -> Result<Vec<Interface>, Errno> {
     let mut found: Vec<Interface> = Vec::new();
     for with_address in [true, false] {
         for entry in entries.iter().filter(|e| e.address.is_some() == with_address) {
-            let known = found.iter().any(|i| i.name == alias_base(&entry.name));
-            if !with_address && known {
+            // The system labels a further address of `eth0` as `eth0:1`; the interface is `eth0`.
+            let name = entry.name.split(':').next().unwrap_or(&entry.name);
+            if !with_address && found.iter().any(|i| i.name == name) {
                 continue;
             }
-            let name = alias_base(&entry.name);
             // The interface can disappear between the two calls; it is then not listed.
             let Ok(index) = netdevice::name_to_index(&socket, name) else { continue };
             found.push(Interface {
@@ -88,15 +88,9 @@ pub(super) fn list() -> Result<Vec<Interface>, Errno> {
                 index,
                 address: entry.address,
                 up: entry.flags & libc::IFF_UP as u32 != 0,
-                loopback: entry.flags & libc::IFF_LOOPBACK as u32 != 0,
             });
         }
     }
     found.sort_by_key(|i| i.index);
     Ok(found)
-}
-
-/// The system labels a further address of `eth0` as `eth0:1`; the interface is `eth0`.
-fn alias_base(label: &str) -> &str {
-    label.split(':').next().unwrap_or(label)
 }

@@ -286,17 +286,17 @@ impl Connection {
         let (event, output) = match (found, &*reason) {
             (Some(found), _) => {
                 let (event, output) = session.event_and_output(found, input.bytes());
-                return (event, Sender { output, transport, ending: Ending::Open(broken) });
+                return (event, Sender { output, transport, broken: Some(broken) });
             }
             (None, Some(reason)) => (Event::Closed(reason), session.output()),
             (None, None) => (Event::Closed(&Reason::Local), session.output()),
         };
-        (event, Sender { output, transport, ending: Ending::Closed })
+        (event, Sender { output, transport, broken: None })
     }
 
     pub(super) fn sender(&mut self) -> Sender<'_> {
         let Self { transport, session, broken, .. } = self;
-        Sender { output: session.output(), transport, ending: Ending::Open(broken) }
+        Sender { output: session.output(), transport, broken: Some(broken) }
     }
 
     pub(super) fn negotiated(&self) -> Option<&Negotiated> {
@@ -309,14 +309,8 @@ impl Connection {
 pub struct Sender<'a> {
     output: &'a mut Output,
     transport: &'a mut Transport,
-    ending: Ending<'a>,
-}
-
-/// Where to record that nothing can be sent any more.
-#[derive(Debug)]
-enum Ending<'a> {
-    Open(&'a mut Option<Reason>),
-    Closed,
+    /// Where to record that nothing can be sent any more; none once the connection is closed.
+    broken: Option<&'a mut Option<Reason>>,
 }
 
 impl Sender<'_> {
@@ -357,10 +351,7 @@ impl Sender<'_> {
 
     /// Sends as much as the socket accepts; returns `true` if nothing remains. The rest goes out as soon as possible.
     pub fn flush(&mut self) -> bool {
-        match &mut self.ending {
-            Ending::Open(broken) => flush(self.output, self.transport, broken),
-            Ending::Closed => true,
-        }
+        self.broken.as_mut().is_none_or(|broken| flush(self.output, self.transport, broken))
     }
 
     /// Returns the number of bytes waiting to be sent.

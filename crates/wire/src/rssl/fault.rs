@@ -1,11 +1,11 @@
 //! Protocol violations of a peer, and why a connection ended.
 
 use std::borrow::Cow;
-use std::fmt;
 
 /// A protocol violation in the received bytes: what, where, and what was expected. It closes the connection on which it
 /// was received, and no other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} at byte {position} of what was received, expected {expected}")]
 pub struct Fault {
     /// What is wrong, such as `packed message of 300 bytes`.
     pub what: Cow<'static, str>,
@@ -32,14 +32,6 @@ impl Fault {
         Self { position, ..self }
     }
 }
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {} of what was received, expected {}", self.what, self.position, self.expected)
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// Why a connection closed.
 #[derive(Debug, thiserror::Error)]

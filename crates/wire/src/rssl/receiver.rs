@@ -5,6 +5,7 @@ use super::compression::Inflater;
 use super::fault::Fault;
 use super::frame::{FragmentKind, HEADER, Header, flag};
 use super::handshake::Version;
+use super::session::Found;
 use super::settings::{Compression, ConnectionSettings};
 
 /// The location of a message.
@@ -26,17 +27,6 @@ pub(super) struct Span {
     pub(super) place: Place,
     pub(super) start: usize,
     pub(super) end: usize,
-}
-
-/// The result of reading the front of some bytes.
-#[derive(Debug)]
-pub(super) struct Taken {
-    /// Bytes to consume after the message is handled.
-    pub(super) consumed: usize,
-    /// A message; `None` if the rest of the input is not a whole frame, or if `goes_on` is `true`.
-    pub(super) message: Option<Span>,
-    /// A payload was inflated that contains no message; there may be more after it.
-    pub(super) goes_on: bool,
 }
 
 /// A frame that is partly read.
@@ -86,10 +76,11 @@ impl Receiver {
         }
     }
 
-    /// Reads the front of `input`, up to and including the next message. Pass unconsumed bytes again with the
-    /// next call, in front.
+    /// Reads the front of `input`, up to and including the next message. Returns the number of bytes to consume after
+    /// the message is handled, and the message; nothing if the rest of the input is not a whole frame. Pass unconsumed
+    /// bytes again with the next call, in front.
     #[inline]
-    pub(super) fn take(&mut self, input: &[u8]) -> Result<Taken, Fault> {
+    pub(super) fn take(&mut self, input: &[u8]) -> Result<(usize, Option<Found>), Fault> {
         // The usual case, in a third of the time: the next frame is a whole, uncompressed message.
         if let [high, low, flag::DATA, ..] = *input
             && self.begun == Begun::Nothing
@@ -100,31 +91,30 @@ impl Receiver {
                 self.frames += 1;
                 self.position += length as u64;
                 let span = Span { place: Place::Input, start: HEADER, end: length };
-                return Ok(Taken { consumed: length, message: Some(span), goes_on: false });
+                return Ok((length, Some(Found::Message(span))));
             }
         }
         self.take_any(input)
     }
 
-    fn take_any(&mut self, input: &[u8]) -> Result<Taken, Fault> {
-        let (mut at, mut goes_on) = (0, false);
-        let message = loop {
-            match self.step(input, at) {
-                Ok(Step::On(consumed)) => at += consumed,
-                Ok(Step::Inflated(consumed)) => {
-                    (at, goes_on) = (at + consumed, true);
-                    break None;
-                }
-                Ok(Step::Message(consumed, span)) => {
+    fn take_any(&mut self, input: &[u8]) -> Result<(usize, Option<Found>), Fault> {
+        let mut at = 0;
+        let found = loop {
+            let (consumed, found) = match self.step(input, at) {
+                Ok(Step::On(consumed)) => {
                     at += consumed;
-                    break Some(span);
+                    continue;
                 }
-                Ok(Step::Short) => break None,
+                Ok(Step::Inflated(consumed)) => (consumed, Some(Found::Nothing)),
+                Ok(Step::Message(consumed, span)) => (consumed, Some(Found::Message(span))),
+                Ok(Step::Short) => (0, None),
                 Err(fault) => return Err(fault.at(self.position + at as u64)),
-            }
+            };
+            at += consumed;
+            break found;
         };
         self.position += at as u64;
-        Ok(Taken { consumed: at, message, goes_on })
+        Ok((at, found))
     }
 
     /// Returns the bytes of a message; `input` as passed to [`take`](Self::take).

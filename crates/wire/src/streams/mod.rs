@@ -8,7 +8,6 @@
 mod socket;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -52,30 +51,23 @@ pub enum Ready {
 }
 
 /// Why a connection is over.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Over {
     /// The peer has closed it.
+    #[error("it has closed the connection")]
     Closed,
     /// More bytes waited for it than permitted.
+    #[error("it is too slow: {waiting} bytes wait for it")]
     TooSlow {
         /// The number of waiting bytes.
         waiting: usize,
     },
     /// It has sent nothing since it connected, and another client needs its place.
+    #[error("it has sent nothing, and another connection needs its place")]
     Silent,
     /// The connection failed.
+    #[error(transparent)]
     Broken(Error),
-}
-
-impl fmt::Display for Over {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Closed => f.write_str("it has closed the connection"),
-            Self::TooSlow { waiting } => write!(f, "it is too slow: {waiting} bytes wait for it"),
-            Self::Silent => f.write_str("it has sent nothing, and another connection needs its place"),
-            Self::Broken(cause) => cause.fmt(f),
-        }
-    }
 }
 
 /// Listening sockets and their connections. See the [module](self).

@@ -2,25 +2,12 @@
 
 use tapeline_nanos::Nanos;
 
-/// Returns the kernel's receive time.
-#[inline]
-pub(super) fn stamp(control: &[u8]) -> Option<Nanos> {
-    control_value::<16>(control, libc::SCM_TIMESTAMPNS).and_then(nanos)
-}
-
-/// Returns the number of datagrams that the kernel had dropped when this one was queued, modulo 2^32; `None`
-/// while it is 0.
-#[inline]
-pub(super) fn dropped(control: &[u8]) -> Option<u32> {
-    control_value::<4>(control, libc::SO_RXQ_OVFL).map(u32::from_ne_bytes)
-}
-
 /// A `cmsghdr`: a length that includes the header, a level, a type. `cmsg(3)`.
 const HEADER_BYTES: usize = size_of::<libc::cmsghdr>();
 
 /// Returns the first `N` bytes of the socket-level control message of this type.
 #[inline]
-fn control_value<const N: usize>(mut control: &[u8], wanted: i32) -> Option<[u8; N]> {
+pub(super) fn control_value<const N: usize>(mut control: &[u8], wanted: i32) -> Option<[u8; N]> {
     // At most one round per header, since every round removes at least one.
     while let Some(&header) = control.first_chunk::<HEADER_BYTES>() {
         let length = usize::from_ne_bytes(*header.first_chunk()?);
@@ -36,7 +23,7 @@ fn control_value<const N: usize>(mut control: &[u8], wanted: i32) -> Option<[u8;
 }
 
 /// Converts a kernel `timespec`, two native words, to nanoseconds since 1970.
-fn nanos(timespec: [u8; 16]) -> Option<Nanos> {
+pub(super) fn nanos(timespec: [u8; 16]) -> Option<Nanos> {
     let seconds = i64::from_ne_bytes(*timespec.first_chunk()?);
     let ns = i64::from_ne_bytes(*timespec.last_chunk()?);
     let seconds = u64::try_from(seconds).ok()?;

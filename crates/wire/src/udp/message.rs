@@ -15,7 +15,7 @@ use std::ptr;
 use rustix::io::Errno;
 use tapeline_nanos::Nanos;
 
-use super::control;
+use super::control::{control_value, nanos};
 use super::option::last_errno;
 use crate::impls::shown;
 
@@ -59,13 +59,14 @@ impl KernelReport<'_> {
     /// Returns the kernel's receive time, if the socket has stamps.
     #[inline]
     pub(crate) fn received(&self) -> Option<Nanos> {
-        control::stamp(self.control)
+        control_value::<16>(self.control, libc::SCM_TIMESTAMPNS).and_then(nanos)
     }
 
-    /// Returns the kernel's drop count when the datagram was queued; `None` while it is 0.
+    /// Returns the number of datagrams that the kernel had dropped when this one was queued, modulo 2^32; `None` while
+    /// it is 0.
     #[inline]
     pub(crate) fn dropped(&self) -> Option<u32> {
-        control::dropped(self.control)
+        control_value::<4>(self.control, libc::SO_RXQ_OVFL).map(u32::from_ne_bytes)
     }
 
     /// Returns `true` if the datagram was longer than its memory.

@@ -1,5 +1,7 @@
 //! Frames of ZMTP 3.1: flags, a length of one byte or eight, a body (RFC 37, section 3.2).
 
+use super::SubscriberFault;
+
 const MORE: u8 = 0x01;
 const LONG: u8 = 0x02;
 const COMMAND: u8 = 0x04;
@@ -15,42 +17,25 @@ pub(super) struct Frame<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// The result of reading the front of some bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FrameFound<'a> {
-    /// A frame, and its length in bytes.
-    Frame(Frame<'a>, usize),
-    /// An incomplete frame.
-    Part,
-    /// A frame whose body is too long.
-    TooLong(u64),
-    /// Invalid flags.
-    Flags(u8),
-}
-
-/// Reads a frame with a body of at most `most` bytes. The stated length is checked before use.
-pub(super) fn find(bytes: &[u8], most: usize) -> FrameFound<'_> {
-    let Some((&flags, rest)) = bytes.split_first() else { return FrameFound::Part };
+/// Reads a frame with a body of at most `most` bytes, and its length in bytes; none if it is incomplete. The stated
+/// length is checked before use.
+pub(super) fn find(bytes: &[u8], most: usize) -> Result<Option<(Frame<'_>, usize)>, SubscriberFault> {
+    let Some((&flags, rest)) = bytes.split_first() else { return Ok(None) };
     if flags & !(MORE | LONG | COMMAND) != 0 || flags & COMMAND != 0 && flags & MORE != 0 {
-        return FrameFound::Flags(flags);
+        return Err(SubscriberFault::Flags(flags));
     }
     let (length, head) = if flags & LONG == 0 {
-        let Some(&length) = rest.first() else { return FrameFound::Part };
+        let Some(&length) = rest.first() else { return Ok(None) };
         (u64::from(length), 2)
     } else {
-        let Some(length) = rest.first_chunk::<8>() else { return FrameFound::Part };
+        let Some(length) = rest.first_chunk::<8>() else { return Ok(None) };
         (u64::from_be_bytes(*length), LONGEST_HEAD)
     };
     let Some(len) = usize::try_from(length).ok().filter(|len| *len <= most) else {
-        return FrameFound::TooLong(length);
+        return Err(SubscriberFault::TooLong(length));
     };
-    match bytes.get(head..head + len) {
-        None => FrameFound::Part,
-        Some(body) => {
-            let frame = Frame { is_command: flags & COMMAND != 0, has_more: flags & MORE != 0, body };
-            FrameFound::Frame(frame, head + len)
-        }
-    }
+    let frame = |body| Frame { is_command: flags & COMMAND != 0, has_more: flags & MORE != 0, body };
+    Ok(bytes.get(head..head + len).map(|body| (frame(body), head + len)))
 }
 
 /// Appends a message of these parts.
@@ -98,21 +83,21 @@ mod tests {
         assert_eq!(bytes[..7], *b"\x01\x05topic");
         assert_eq!(bytes[7..16], [LONG, 0, 0, 0, 0, 0, 0, 1, 0]);
         let first = Frame { is_command: false, has_more: true, body: b"topic" };
-        assert_eq!(find(&bytes, 256), FrameFound::Frame(first, 7));
+        assert_eq!(find(&bytes, 256), Ok(Some((first, 7))));
         let second = Frame { is_command: false, has_more: false, body: &long };
-        assert_eq!(find(&bytes[7..], 256), FrameFound::Frame(second, 265));
+        assert_eq!(find(&bytes[7..], 256), Ok(Some((second, 265))));
         for cut in 7..bytes.len() {
-            assert_eq!(find(&bytes[7..cut], 256), FrameFound::Part, "{cut}");
+            assert_eq!(find(&bytes[7..cut], 256), Ok(None), "{cut}");
         }
     }
 
     #[test]
     fn lengths_are_not_believed() {
-        assert_eq!(find(&[0, 200], 199), FrameFound::TooLong(200));
+        assert_eq!(find(&[0, 200], 199), Err(SubscriberFault::TooLong(200)));
         let hostile = [&[LONG][..], &u64::MAX.to_be_bytes()].concat();
-        assert_eq!(find(&hostile, 1024), FrameFound::TooLong(u64::MAX));
-        assert_eq!(find(&[0x08, 0], 10), FrameFound::Flags(8));
-        assert_eq!(find(&[COMMAND | MORE, 0], 10), FrameFound::Flags(5));
+        assert_eq!(find(&hostile, 1024), Err(SubscriberFault::TooLong(u64::MAX)));
+        assert_eq!(find(&[0x08, 0], 10), Err(SubscriberFault::Flags(8)));
+        assert_eq!(find(&[COMMAND | MORE, 0], 10), Err(SubscriberFault::Flags(5)));
         assert_eq!((command(b"\x04PING!"), command(b"\x05PING")), (Some((&b"PING"[..], &b"!"[..])), None));
     }
 }

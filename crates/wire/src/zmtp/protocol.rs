@@ -1,6 +1,6 @@
 //! One subscriber's protocol, without its socket: greeting, handshake, subscriptions.
 
-use super::frame::{self, FrameFound};
+use super::frame;
 use super::topics::LONGEST;
 
 /// A greeting of ZMTP 3: signature, version, mechanism, filler (RFC 37, section 3.1).
@@ -100,12 +100,7 @@ impl Protocol {
         }
         loop {
             let rest = bytes.get(taken..).unwrap_or_default();
-            let (frame, len) = match frame::find(rest, MOST) {
-                FrameFound::Frame(frame, len) => (frame, len),
-                FrameFound::Part => return Ok(taken),
-                FrameFound::TooLong(length) => return Err(SubscriberFault::TooLong(length)),
-                FrameFound::Flags(flags) => return Err(SubscriberFault::Flags(flags)),
-            };
+            let Some((frame, len)) = frame::find(rest, MOST)? else { return Ok(taken) };
             taken += len;
             if self.phase == Phase::Handshake {
                 if let Err(fault) = shaken(frame) {

@@ -9,7 +9,7 @@ use tapeline_nanos::Nanos;
 
 use super::frame;
 use super::protocol::{Asked, OUR_GREETING, Protocol, SubscriberFault};
-use super::topics::{Route, TooMany, Topics};
+use super::topics::{Route, Topics};
 use crate::impls::shown;
 use crate::tcp::{Listener, Received, Stream};
 use crate::{Error, polling};
@@ -328,9 +328,7 @@ impl Publisher {
             let before = out.len();
             let topics = &mut self.topics;
             let taken = peer.protocol.take(bytes, out, |asked| match asked {
-                Asked::Subscribe(topic) => {
-                    topics.subscribe(number, topic).map_err(|TooMany| SubscriberFault::TooManySubscriptions)
-                }
+                Asked::Subscribe(topic) => topics.subscribe(number, topic),
                 Asked::Cancel(topic) => {
                     topics.cancel(number, topic);
                     Ok(())

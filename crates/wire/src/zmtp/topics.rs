@@ -7,6 +7,8 @@
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
+use super::SubscriberFault;
+
 /// Maximum length of a subscription in bytes: twice the longest name of an item, with its service.
 pub(super) const LONGEST: usize = 512;
 
@@ -34,10 +36,6 @@ pub(super) struct Topics {
     most_each: usize,
 }
 
-/// One subscriber, or all together, would have more subscriptions than permitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooMany;
-
 impl Topics {
     /// Permits `most` different subscriptions of all subscribers together, and `most_each` of each.
     pub(super) fn new(most: usize, most_each: usize) -> Self {
@@ -58,7 +56,7 @@ impl Topics {
     }
 
     /// Adds a subscription to a prefix. The caller never passes a prefix longer than [`LONGEST`].
-    pub(super) fn subscribe(&mut self, subscriber: u32, prefix: &[u8]) -> Result<(), TooMany> {
+    pub(super) fn subscribe(&mut self, subscriber: u32, prefix: &[u8]) -> Result<(), SubscriberFault> {
         let at = subscriber as usize;
         if self.held.len() <= at {
             self.held.resize_with(at + 1, HashMap::default);
@@ -69,7 +67,7 @@ impl Topics {
             return Ok(());
         }
         if self.total >= self.most || held.len() >= self.most_each {
-            return Err(TooMany);
+            return Err(SubscriberFault::TooManySubscriptions);
         }
         held.insert(prefix.into(), 1);
         let holders = self.by_prefix.entry_ref(prefix).or_default();
@@ -184,8 +182,8 @@ mod tests {
         assert_eq!(who(&topics, &mut route, "A"), []);
         topics.subscribe(1, b"A").unwrap();
         topics.subscribe(1, b"B").unwrap();
-        assert_eq!(topics.subscribe(1, b"C"), Err(TooMany));
+        assert_eq!(topics.subscribe(1, b"C"), Err(SubscriberFault::TooManySubscriptions));
         topics.subscribe(2, b"C").unwrap();
-        assert_eq!(topics.subscribe(2, b"D"), Err(TooMany));
+        assert_eq!(topics.subscribe(2, b"D"), Err(SubscriberFault::TooManySubscriptions));
     }
 }

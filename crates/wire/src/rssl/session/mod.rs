@@ -326,11 +326,7 @@ impl Session {
     #[inline]
     fn plain(&mut self, input: &[u8]) -> Result<(usize, Option<Found>), Reason> {
         match (&mut self.receiver, self.phase) {
-            (Some(receiver), Phase::Open) => {
-                let taken = receiver.take(input)?;
-                let nothing = taken.goes_on.then_some(Found::Nothing);
-                Ok((taken.consumed, taken.message.map(Found::Message).or(nothing)))
-            }
+            (Some(receiver), Phase::Open) => Ok(receiver.take(input)?),
             _ => self.open(input),
         }
     }

@@ -1,11 +1,10 @@
 //! The two HTTP heads that open a WebSocket.
 
-use std::fmt;
-
 use httparse::{EMPTY_HEADER, Header, Request, Response, Status};
 use tungstenite::handshake::derive_accept_key;
 
 use super::super::fault::{Fault, Reason};
+use crate::impls::shown;
 use crate::origin;
 
 /// The content of WebSocket messages.
@@ -52,14 +51,7 @@ pub struct CookieLogin {
     pub application_id: String,
 }
 
-impl fmt::Debug for CookieLogin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CookieLogin")
-            .field("position", &self.position)
-            .field("application_id", &self.application_id)
-            .finish_non_exhaustive()
-    }
-}
+shown!(CookieLogin, it => position: it.position, application_id: it.application_id);
 
 impl CookieLogin {
     /// Returns the login in these headers, if their cookies contain a token (RFC 6265, section 4.2). Of two
