@@ -127,12 +127,11 @@ impl Segment {
 
     /// Whether the segment still has its name: nobody has removed the name, or put another file in its place.
     pub(crate) fn is_named(&self) -> Result<bool, Error> {
-        let system = |errno| Error::system(&self.path, "look at", errno);
-        let ours = rustix::fs::fstat(&self.file).map_err(system)?;
+        let ours = rustix::fs::fstat(&self.file).map_err(self.failed("look at"))?;
         match rustix::fs::lstat(&self.path) {
             Ok(named) => Ok((named.st_dev, named.st_ino) == (ours.st_dev, ours.st_ino)),
             Err(Errno::NOENT) => Ok(false),
-            Err(errno) => Err(system(errno)),
+            Err(errno) => Err(self.failed("look at")(errno)),
         }
     }
 
@@ -144,9 +143,7 @@ impl Segment {
     /// Refuses a file of another user: in a directory where everybody may write, anybody may create a file of that
     /// name, and could read the frames. Root's files are trusted.
     pub(crate) fn check_owner(&self) -> Result<(), Error> {
-        let owner = rustix::fs::fstat(&self.file)
-            .map_err(|errno| Error::system(&self.path, "look at", errno))?
-            .st_uid;
+        let owner = rustix::fs::fstat(&self.file).map_err(self.failed("look at"))?.st_uid;
         let us = rustix::process::geteuid().as_raw();
         if owner == us || owner == 0 {
             return Ok(());
@@ -157,46 +154,43 @@ impl Segment {
 
     /// Permission bits of the file.
     pub(crate) fn mode(&self) -> Result<u32, Error> {
-        rustix::fs::fstat(&self.file)
-            .map(|stat| stat.st_mode & 0o777)
-            .map_err(|errno| Error::system(&self.path, "look at", errno))
+        rustix::fs::fstat(&self.file).map(|stat| stat.st_mode & 0o777).map_err(self.failed("look at"))
     }
 
     /// Locks the publisher's byte. `Ok(false)`: there is a live publisher.
     pub(crate) fn lock_publisher(&self) -> Result<bool, Error> {
-        lock::acquire(self.file.as_fd(), self.shape.publisher_at() as u64)
-            .map_err(|errno| Error::system(&self.path, "lock", errno))
+        lock::acquire(self.file.as_fd(), self.shape.publisher_at() as u64).map_err(self.failed("lock"))
     }
 
     /// Releases the publisher's lock. Closing the file does that too, but not while another thread of this process
     /// is about to start a program: until then the child has the open file as well.
     pub(crate) fn unlock_publisher(&self) -> Result<(), Error> {
-        lock::release(self.file.as_fd(), self.shape.publisher_at() as u64)
-            .map_err(|errno| Error::system(&self.path, "unlock", errno))
+        lock::release(self.file.as_fd(), self.shape.publisher_at() as u64).map_err(self.failed("unlock"))
     }
 
     /// Whether another open file has the publisher's lock.
     pub(crate) fn publisher_is_alive(&self) -> Result<bool, Error> {
         lock::held_by_another(self.file.as_fd(), self.shape.publisher_at() as u64)
-            .map_err(|errno| Error::system(&self.path, "test the lock of", errno))
+            .map_err(self.failed("test the lock of"))
     }
 
     /// Locks a slot's byte. `Ok(false)`: a live subscriber has it.
     pub(crate) fn lock_slot(&self, slot: usize) -> Result<bool, Error> {
-        lock::acquire(self.file.as_fd(), self.slot_byte(slot))
-            .map_err(|errno| Error::system(&self.path, "lock a slot of", errno))
+        lock::acquire(self.file.as_fd(), self.slot_byte(slot)).map_err(self.failed("lock a slot of"))
     }
 
     /// Releases a slot's lock; as for [`unlock_publisher`](Self::unlock_publisher), sooner than closing does.
     pub(crate) fn unlock_slot(&self, slot: usize) -> Result<(), Error> {
-        lock::release(self.file.as_fd(), self.slot_byte(slot))
-            .map_err(|errno| Error::system(&self.path, "unlock a slot of", errno))
+        lock::release(self.file.as_fd(), self.slot_byte(slot)).map_err(self.failed("unlock a slot of"))
     }
 
     /// Whether another open file has a slot's lock.
     pub(crate) fn slot_is_alive(&self, slot: usize) -> Result<bool, Error> {
-        lock::held_by_another(self.file.as_fd(), self.slot_byte(slot))
-            .map_err(|errno| Error::system(&self.path, "test a lock of", errno))
+        lock::held_by_another(self.file.as_fd(), self.slot_byte(slot)).map_err(self.failed("test a lock of"))
+    }
+
+    fn failed(&self, what: &'static str) -> impl Fn(Errno) -> Error {
+        move |errno| Error::system(&self.path, what, errno)
     }
 
     fn slot_byte(&self, slot: usize) -> u64 {

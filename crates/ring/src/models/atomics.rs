@@ -53,16 +53,11 @@ struct Plan {
     /// Whether an access has met each fault, one bit each.
     met: u64,
     /// Stores that are late, by loom's thread.
-    late: Vec<(ThreadId, Pending)>,
+    late: Vec<(ThreadId, Box<dyn FnOnce()>)>,
     /// The values that lagging loads have seen.
     lagging: BTreeMap<(String, Site), u64>,
     /// Lines with an ordering other than relaxed, and what each line does.
     ordered: BTreeSet<(Site, &'static str)>,
-}
-
-enum Pending {
-    Long(AtomicU64, u64, Ordering),
-    Short(AtomicU32, u32, Ordering),
 }
 
 thread_local! {
@@ -125,7 +120,7 @@ pub(crate) fn fence(ordering: Ordering) {
 }
 
 macro_rules! atomic {
-    ($name:ident, $number:ty, $pending:ident) => {
+    ($name:ident, $number:ty) => {
         /// An atomic number.
         #[derive(Clone, Debug, Default)]
         pub(crate) struct $name(Arc<looms::$name>);
@@ -170,9 +165,10 @@ macro_rules! atomic {
                 match fault {
                     Some(Fault::Late { until: None, .. }) => return,
                     Some(Fault::Late { .. }) => {
-                        let pending = Pending::$pending(self.clone(), value, ordering);
+                        let number = self.clone();
+                        let store = Box::new(move || number.0.store(value, ordering));
                         let writer = thread::current().id();
-                        PLAN.with_borrow_mut(|plan| plan.late.push((writer, pending)));
+                        PLAN.with_borrow_mut(|plan| plan.late.push((writer, store)));
                         return;
                     }
                     Some(Fault::Ahead { by, .. }) => value += by as $number,
@@ -248,8 +244,8 @@ macro_rules! atomic {
     };
 }
 
-atomic!(AtomicU32, u32, Short);
-atomic!(AtomicU64, u64, Long);
+atomic!(AtomicU32, u32);
+atomic!(AtomicU64, u64);
 
 /// Makes the running thread's late stores.
 fn catch_up() {
@@ -257,10 +253,5 @@ fn catch_up() {
     let all = PLAN.with_borrow_mut(|plan| std::mem::take(&mut plan.late));
     let (due, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|(late, _)| *late == writer);
     PLAN.with_borrow_mut(|plan| plan.late = rest);
-    for (_, pending) in due {
-        match pending {
-            Pending::Long(number, value, ordering) => number.0.store(value, ordering),
-            Pending::Short(number, value, ordering) => number.0.store(value, ordering),
-        }
-    }
+    due.into_iter().for_each(|(_, store)| store());
 }
