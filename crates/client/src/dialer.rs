@@ -117,7 +117,6 @@ struct Wants {
     disconnection: bool,
     /// Connections that failed since the last successful login.
     attempt: u32,
-    /// The directory is new.
     has_directory: bool,
     dictionary: Option<Arc<Dictionary>>,
 }

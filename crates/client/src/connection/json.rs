@@ -82,8 +82,9 @@ impl ServiceNames for Numbers<'_> {
 /// The result of reading one part of a received text.
 pub(super) enum Step<'a> {
     /// The peer changed between numbers and names of services; the message that did so follows.
-    Form { numbers_services: bool },
-    /// A message, as RWF.
+    Form {
+        numbers_services: bool,
+    },
     Message(&'a [u8]),
     /// A message or text cannot be read, with the reason. On a server an answer follows.
     Unreadable(String),
@@ -191,7 +192,6 @@ impl Json {
         Some(bytes)
     }
 
-    /// Returns the last text.
     pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
@@ -287,7 +287,6 @@ impl Meaning {
     }
 }
 
-/// Returns `true` if a message is an update.
 pub(super) fn is_update(message: &[u8]) -> bool {
     message.get(2).is_some_and(|class| class & 0x1F == MessageClass::UPDATE.0)
 }

@@ -22,11 +22,9 @@ pub(super) enum Kind {
     Of(Group),
     /// Names of entries of this group, separated by commas.
     SomeOf(Group),
-    /// A block of settings.
     Block(&'static [Setting]),
 }
 
-/// One setting.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub(super) name: &'static str,
@@ -310,7 +308,6 @@ impl Group {
         self.entry_form().0
     }
 
-    /// Returns the settings that an entry may have.
     pub(super) const fn settings(self) -> &'static [Setting] {
         self.entry_form().1
     }
@@ -345,7 +342,6 @@ impl Group {
         lists.flat_map(|list| &list.children).filter(move |child| child.name == name)
     }
 
-    /// Returns the first entry of this name.
     pub(super) fn entry<'n>(self, root: &'n Node, name: &str) -> Option<&'n Node> {
         self.entries(root).find(|entry| entry.text("Name") == Some(name))
     }

@@ -32,12 +32,10 @@ impl Node {
         self.child(name)?.value.as_deref().filter(|value| !value.is_empty())
     }
 
-    /// Returns the value as a number.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }
 
-    /// Returns the value as a flag.
     pub(super) fn flag(&self, name: &str) -> Option<bool> {
         Some(self.number(name)? != 0)
     }
