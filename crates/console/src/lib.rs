@@ -16,3 +16,8 @@ pub mod part;
 pub mod paths;
 pub mod stop;
 pub mod trading_day;
+
+pub use failure::Hinted;
+pub use output::Format;
+pub use paths::FilePath;
+pub use stop::Stop;
