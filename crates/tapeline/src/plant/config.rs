@@ -24,9 +24,7 @@ use std::time::Duration;
 use anyhow::Context;
 use jiff::civil::Date;
 use serde::Deserialize;
-use tapeline_console::failure::Hinted;
-use tapeline_console::paths;
-use tapeline_console::trading_day;
+use tapeline_console::{Hinted, arguments, paths, trading_day};
 use tapeline_feed::Protocol;
 use tapeline_hub::Posts;
 use tapeline_measure::{Clock, Nanos};
@@ -41,6 +39,7 @@ use tapeline_wire::udp::MAX_WAIT;
 use toml::Spanned;
 
 pub(crate) use self::source::Source;
+use self::source::span;
 use crate::tick::config::RawTickerplant;
 
 /// A sample that `tapeline plant sample` prints, and that the tests check.
@@ -103,6 +102,7 @@ struct OfPlant {
     spin: bool,
     receive: Receive,
     stall_limit: Duration,
+    cpu: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -197,7 +197,7 @@ impl Source<'_> {
     /// Adds errors to the faults; `None` if they leave no complete configuration.
     fn check(&self, raw: RawConfig) -> Option<Config> {
         let plant = raw.plant;
-        let OfPlant { ring, ring_bytes, publish, ends_without_name, spin, receive, stall_limit } =
+        let OfPlant { ring, ring_bytes, publish, ends_without_name, spin, receive, stall_limit, cpu } =
             self.of_plant(&plant);
         let of_sources = sources::RawSources {
             services: raw.service,
@@ -206,7 +206,9 @@ impl Source<'_> {
         };
         let count = raw.feed.len();
         if count == 0 && of_sources.are_none() && raw.kdb.is_none() || count > MAX_FEEDS {
-            self.sound::<()>(Err(self.wrong_count(count)));
+            let what = format!("{count} feeds; 1 to {MAX_FEEDS} are expected");
+            let hint = "a feed is a table [[feed]] with its [[feed.line]]s; with a [[service]] or [kdb] none is needed";
+            self.fault(self.end(), what, hint);
         }
         let several = count > 1 && !plant.shared_items;
         let feeds = raw.feed.into_iter();
@@ -227,7 +229,7 @@ impl Source<'_> {
             max_items,
             dictionary: hub.as_ref().map(|hub| hub.settings.dictionary.clone()),
             posts: hub.as_ref().map_or(Posts::Refuse, |hub| hub.settings.posts),
-            standby: self.standby(plant.standby_size.as_ref()),
+            standby: self.standby(&plant.standby_size),
         };
         let sources = self.sound(self.sources(&of_sources, &beside)).flatten();
         if let Some(hub) = &mut hub {
@@ -248,7 +250,7 @@ impl Source<'_> {
         self.ports_apart(hub.as_ref(), sources.as_ref(), kdb.as_ref());
         let of_providers = sources.iter().flat_map(|sources| &sources.settings.services);
         let services = of_providers.map(|service| service.id).chain([service_id]).collect();
-        let images = self.images(plant.images.as_ref(), max_items, services, dictionary);
+        let images = self.images(&plant.images, max_items, services, dictionary);
         Some(Config {
             images,
             kdb,
@@ -266,7 +268,7 @@ impl Source<'_> {
             publish,
             spin,
             receive,
-            cpu: plant.cpu.map(Spanned::into_inner),
+            cpu,
             max_items,
             reserved_items,
             feeds,
@@ -293,18 +295,18 @@ impl Source<'_> {
                 given.get_ref()
             );
             let hint = format!("{most} at most, {usual} if left out; or raise max_items");
-            self.sound::<()>(Err(self.wrong(given.span(), what, &hint)));
+            self.fault(given.span(), what, hint);
         }
         *given.get_ref()
     }
 
-    fn ring_size(&self, size: Option<&Spanned<String>>) -> anyhow::Result<usize> {
+    fn ring_size(&self, size: &Option<Spanned<String>>) -> anyhow::Result<usize> {
         let bytes = self.size(size, RING_BYTES)?;
         if bytes.is_power_of_two() && bytes >= 64 << 10 {
             return Ok(bytes);
         }
         let what = format!("ring_size is {bytes} bytes; a power of two from 64KiB is expected");
-        Err(self.wrong(size.map_or(0..0, Spanned::span), what, "ring_size = \"8MiB\" suits most feeds"))
+        Err(self.wrong(span(size), what, "ring_size = \"8MiB\" suits most feeds"))
     }
 
     /// Checks that involve all feeds. `nbbo`: the suffix of the symbols whose best bid and offer over the feeds is
@@ -326,19 +328,14 @@ impl Source<'_> {
         if lines > MAX_WAIT {
             let what = format!("{lines} lines in all; at most {MAX_WAIT} are expected");
             let hint = "give some of the feeds to a second plant with a ring of its own";
-            return Err(self.wrong(self.text.len()..self.text.len(), what, hint));
+            return Err(self.wrong(self.end(), what, hint));
         }
         Ok(())
     }
 
     fn receive(&self, plant: &RawPlant) -> anyhow::Result<Receive> {
-        let threads = self.one_of(
-            "receive",
-            plant.receive.as_ref(),
-            &[("inline", false), ("thread", true)],
-            "\"thread\" needs a core for each feed",
-        )?;
-        let slots = plant.pool_slots.as_ref().map_or(pool::PoolSettings::default().slots, |s| *s.get_ref());
+        let hint = "\"thread\" needs a core for each feed";
+        let threads = self.one_of("receive", &plant.receive, [("inline", false), ("thread", true)], hint)?;
         let of_pool = [
             plant.pool_slots.as_ref().map(|slots| ("pool_slots", slots.span())),
             plant.pool_policy.as_ref().map(|policy| ("pool_policy", policy.span())),
@@ -347,15 +344,12 @@ impl Source<'_> {
             let what = format!("{key} is set, but there is no pool");
             return Err(self.wrong(span, what, "receive = \"thread\" makes one for each feed"));
         }
-        if !(1..=pool::MAX_SLOTS).contains(&slots) {
-            let span = plant.pool_slots.as_ref().map_or(0..0, Spanned::span);
-            let what = format!("pool_slots is {slots}; 1 to {} are expected", pool::MAX_SLOTS);
-            return Err(self.wrong(span, what, "a slot has 2 KiB and holds one datagram"));
-        }
+        let (usual, hint) = (pool::PoolSettings::default().slots, "a slot has 2 KiB and holds one datagram");
+        let slots = self.number("pool_slots", &plant.pool_slots, usual, pool::MAX_SLOTS, hint)?;
         let policy = self.one_of(
             "pool_policy",
-            plant.pool_policy.as_ref(),
-            &[
+            &plant.pool_policy,
+            [
                 ("block", pool::Policy::Block),
                 ("drop-newest", pool::Policy::DropNewest),
                 ("heap", pool::Policy::Heap),
@@ -397,32 +391,19 @@ impl Source<'_> {
             self.wrong(raw.protocol.span(), what, format!("this version reads {}", known.join(", ")))
         });
         let known = self.sound(known);
-        let from_one = self.one_of(
-            "start",
-            raw.start.as_ref(),
-            &[("first-seen", false), ("from-one", true)],
-            "\"from-one\" reports the messages before the plant's start as a gap",
-        );
-        let from_one = self.or(from_one, false);
-        let restart = self.one_of(
-            "restart",
-            raw.restart.as_ref(),
-            &[("reset", true), ("ignore", false)],
-            "\"ignore\" takes repeated sequence numbers for duplicates, whatever their content",
-        );
-        let restart = self.or(restart, true);
+        let hint = "\"from-one\" reports the messages before the plant's start as a gap";
+        let from_one = self.word("start", &raw.start, [("first-seen", false), ("from-one", true)], hint);
+        let hint = "\"ignore\" takes repeated sequence numbers for duplicates, whatever their content";
+        let restart = self.word("restart", &raw.restart, [("reset", true), ("ignore", false)], hint);
         let midnight = self.midnight(raw.date.as_ref())?;
-        let stale_after = self.time(
-            raw.stale_after.as_ref(),
-            STALE_AFTER,
-            "stale_after = \"3s\" is the default: feeds send a heartbeat each second; \"0s\" is never",
-        );
-        let reorder_time =
-            self.time(raw.reorder_time.as_ref(), REORDER_TIME, "reorder_time = \"5ms\" is the default");
-        let receive_buffer = self.or(self.size(raw.receive_buffer.as_ref(), RECEIVE_BUFFER), RECEIVE_BUFFER);
+        let hint = "stale_after = \"3s\" is the default: feeds send a heartbeat each second; \"0s\" is never";
+        let stale_after = self.time(&raw.stale_after, arguments::duration, hint);
+        let hint = "reorder_time = \"5ms\" is the default";
+        let reorder_time = self.time(&raw.reorder_time, arguments::duration, hint);
+        let receive_buffer = self.size_or(&raw.receive_buffer, RECEIVE_BUFFER);
         let file = known.and_then(|protocol| self.sound(self.recording(&raw, protocol))).flatten();
         self.check_lines(&raw);
-        let reorder_messages = self.reorder_messages(raw.reorder_messages.as_ref(), raw.recovery.is_some());
+        let reorder_messages = self.reorder_messages(&raw.reorder_messages, raw.recovery.is_some());
         let recovery = raw
             .recovery
             .take()
@@ -447,12 +428,12 @@ impl Source<'_> {
                 None => Some(|now| trading_day::midnight_before(now).ok()),
                 Some(_) => None,
             },
-            stale_after,
+            stale_after: stale_after.unwrap_or(STALE_AFTER),
             from_one,
             restart,
             recovery,
             reorder_messages,
-            reorder_time,
+            reorder_time: reorder_time.unwrap_or(REORDER_TIME),
             receive_buffer,
             name: raw.name.into_inner(),
             lines,
@@ -462,65 +443,50 @@ impl Source<'_> {
 
     /// The settings of `[plant]` that depend on no other table.
     fn of_plant(&self, plant: &RawPlant) -> OfPlant {
-        let ring = tapeline_ring::Name::new(plant.ring.get_ref()).map_err(|error| {
-            self.wrong(
-                plant.ring.span(),
-                error,
-                "letters, digits, dot, dash and underscore, at most 64 of them",
-            )
-        });
-        let ring = self.sound(ring);
-        let ring_bytes = self.or(self.ring_size(plant.ring_size.as_ref()), RING_BYTES);
-        let publish = self.one_of(
-            "publish",
-            plant.publish.as_ref(),
-            &[("changes", PublishPolicy::Changes), ("every-message", PublishPolicy::EveryMessage)],
-            "\"changes\" gives a tick where a published field changes",
-        );
-        let publish = self.or(publish, PublishPolicy::Changes);
-        let ends_without_name = self.one_of(
-            "ring_removed",
-            plant.ring_removed.as_ref(),
-            &[("warn", false), ("end", true)],
-            "\"end\" ends the plant, so that a supervisor can start it again with a named ring",
-        );
-        let ends_without_name = self.or(ends_without_name, false);
-        let spin = self.one_of(
-            "wait",
-            plant.wait.as_ref(),
-            &[("block", false), ("spin", true)],
-            "\"spin\" takes a whole core and saves the wake-up",
-        );
-        let spin = self.or(spin, false);
-        let receive = self.or(self.receive(plant), Receive::Inline);
-        let stall_limit = self.time(
-            plant.stall_limit.as_ref(),
-            STALL_LIMIT,
-            "stall_limit = \"1s\" is the default; \"0s\" waits for ever",
-        );
-        if let Some(cpu) = &plant.cpu {
-            self.sound(self.core(cpu));
+        let hint = "letters, digits, dot, dash and underscore, at most 64 of them";
+        let ring = tapeline_ring::Name::new(plant.ring.get_ref());
+        let stall_hint = "stall_limit = \"1s\" is the default; \"0s\" waits for ever";
+        OfPlant {
+            ring: self.sound(ring.map_err(|error| self.wrong(plant.ring.span(), error, hint))),
+            ring_bytes: self.or(self.ring_size(&plant.ring_size), RING_BYTES),
+            publish: self.word(
+                "publish",
+                &plant.publish,
+                [("changes", PublishPolicy::Changes), ("every-message", PublishPolicy::EveryMessage)],
+                "\"changes\" gives a tick where a published field changes",
+            ),
+            ends_without_name: self.word(
+                "ring_removed",
+                &plant.ring_removed,
+                [("warn", false), ("end", true)],
+                "\"end\" ends the plant, so that a supervisor can start it again with a named ring",
+            ),
+            spin: self.spins("wait", &plant.wait),
+            receive: self.or(self.receive(plant), Receive::Inline),
+            stall_limit: self
+                .time(&plant.stall_limit, arguments::duration, stall_hint)
+                .unwrap_or(STALL_LIMIT),
+            cpu: self.core(&plant.cpu),
         }
-        OfPlant { ring, ring_bytes, publish, ends_without_name, spin, receive, stall_limit }
     }
 
     /// The server of images, if the plant keeps images.
     fn images(
         &self,
-        size: Option<&Spanned<String>>,
+        size: &Option<Spanned<String>>,
         max_items: usize,
         services: Vec<u16>,
         dictionary: Option<Arc<Dictionary>>,
     ) -> Option<ImageServerConfig> {
-        let bytes = self.sound(self.size(Some(size?), 0))?;
+        let bytes = size.is_some().then(|| self.size_or(size, 0))?;
         let dictionary = dictionary.unwrap_or_else(|| Arc::new(Dictionary::builtin().clone()));
         Some(ImageServerConfig { bytes, max_items, services, dictionary })
     }
 
     /// The size of a standby plant's ring, and the place of that key.
-    fn standby(&self, size: Option<&Spanned<String>>) -> Option<(usize, Range<usize>)> {
-        let size = size?;
-        Some((self.sound(self.size(Some(size), 0))?, size.span()))
+    fn standby(&self, size: &Option<Spanned<String>>) -> Option<(usize, Range<usize>)> {
+        size.is_some().then_some(())?;
+        Some((self.sound(self.size(size, 0))?, span(size)))
     }
 
     /// Checks all feeds together, and returns the settings of their best bids and offers.
@@ -533,14 +499,6 @@ impl Source<'_> {
     ) -> Option<ConsolidationSettings> {
         self.sound(self.together(feeds, several, nbbo.map(symbols::RawNbbo::suffix)));
         self.sound(self.nbbo(nbbo?, feeds, max_items))
-    }
-
-    fn wrong_count(&self, feeds: usize) -> anyhow::Error {
-        let end = self.text.len();
-        let what = format!("{feeds} feeds; 1 to {MAX_FEEDS} are expected");
-        let hint =
-            "a feed is a table [[feed]] with its [[feed.line]]s; with a [[service]] or [kdb] none is needed";
-        self.wrong(end..end, what, hint)
     }
 
     /// The start of the trading day in New York: of today, unless a day is given.
@@ -557,33 +515,25 @@ impl Source<'_> {
     fn check_lines(&self, raw: &RawFeed) {
         let lines_expected = if raw.file.is_some() { 0..=0 } else { 1..=MAX_LINES };
         if !lines_expected.contains(&raw.line.len()) {
-            let wrong = if let Some(file) = &raw.file {
-                let what = format!("feed {} has a file and lines", raw.name.get_ref());
-                self.wrong(file.span(), what, "a file replaces the lines")
+            let name = raw.name.get_ref();
+            if let Some(file) = &raw.file {
+                let what = format!("feed {name} has a file and lines");
+                self.fault(file.span(), what, "a file replaces the lines");
             } else {
-                let (name, lines) = (raw.name.get_ref(), raw.line.len());
+                let lines = raw.line.len();
                 let what = format!("feed {name} has {lines} lines; 1 to {MAX_LINES} are expected");
-                self.wrong(raw.name.span(), what, "a line is a table [[feed.line]] with its address")
-            };
-            self.sound::<()>(Err(wrong));
+                self.fault(raw.name.span(), what, "a line is a table [[feed.line]] with its address");
+            }
         }
     }
 
     /// The number of messages that may wait for missing ones.
-    fn reorder_messages(&self, count: Option<&Spanned<usize>>, has_recovery: bool) -> usize {
+    fn reorder_messages(&self, count: &Option<Spanned<usize>>, has_recovery: bool) -> usize {
         // With recovery, all messages after a gap wait for it: a quarter of a second of a busy feed.
-        let default = if has_recovery { 65_536 } else { 4_096 };
-        let messages = count.map_or(default, |count| *count.get_ref());
-        if !(1..=MAX_REORDER).contains(&messages) {
-            let span = count.map_or(0..0, Spanned::span);
-            let what = format!("reorder_messages is {messages}; 1 to {MAX_REORDER} are expected");
-            self.sound::<()>(Err(self.wrong(
-                span,
-                what,
-                "reorder_messages = 4096 is the default, 65536 with recovery; the memory is taken at the start",
-            )));
-        }
-        messages
+        let usual = if has_recovery { 65_536 } else { 4_096 };
+        let hint =
+            "reorder_messages = 4096 is the default, 65536 with recovery; the memory is taken at the start";
+        self.or(self.number("reorder_messages", count, usual, MAX_REORDER, hint), usual)
     }
 
     /// The messages to publish must be messages that the protocol has.
@@ -592,18 +542,14 @@ impl Source<'_> {
             && let Some(protocol) = known.filter(|protocol| !protocol.has_orders())
         {
             let what = format!("protocol \"{}\" has no orders to publish", protocol.name());
-            self.sound::<()>(Err(self.wrong(
-                orders.span(),
-                what,
-                "market_by_order is for feeds of single orders",
-            )));
+            self.fault(orders.span(), what, "market_by_order is for feeds of single orders");
         }
         let filter = raw.symbols.as_ref().map(Spanned::span).or(raw.symbols_file.as_ref().map(Spanned::span));
         if let Some(span) = filter
             && publish == PublishPolicy::EveryMessage
         {
             let what = "symbols are selected, but publish is \"every-message\"";
-            self.sound::<()>(Err(self.wrong(span, what, "set publish = \"changes\", or select no symbols")));
+            self.fault(span, what, "set publish = \"changes\", or select no symbols");
         }
     }
 
@@ -627,10 +573,13 @@ impl Source<'_> {
                 let speed = factor.trim_end_matches('x').parse::<f64>().ok();
                 let speed = speed.filter(|speed| speed.is_finite() && *speed > 0.0);
                 Some(speed.ok_or_else(|| {
-                    let span = raw.pace.as_ref().map_or(0..0, Spanned::span);
                     let what =
                         format!("pace is \"{factor}\"; \"recorded\", \"fast\" or a factor is expected");
-                    self.wrong(span, what, "pace = \"100x\" is a hundred times as fast as it was recorded")
+                    self.wrong(
+                        span(&raw.pace),
+                        what,
+                        "pace = \"100x\" is a hundred times as fast as it was recorded",
+                    )
                 })?)
             }
         };
@@ -654,11 +603,8 @@ impl Source<'_> {
         let interface = raw.interface.as_ref().map_or("127.0.0.1", |i| i.get_ref().as_str());
         let found = tapeline_wire::interface::find(interface).map_err(|error| {
             let span = raw.interface.as_ref().map_or_else(|| raw.address.span(), Spanned::span);
-            self.wrong(
-                span,
-                error,
-                "an interface is named by its address or its name, such as \"127.0.0.1\" or \"eth0\"",
-            )
+            let hint = "an interface is named by its address or its name, such as \"127.0.0.1\" or \"eth0\"";
+            self.wrong(span, error, hint)
         });
         self.sound(found)?;
         Some(Line {
@@ -673,14 +619,30 @@ impl Source<'_> {
     }
 }
 
+/// What the tests of several tables share.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// A plant with one feed, in eight lines.
+    pub(crate) const PLANT: &str = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"itch50-moldudp64\"\n\
+                                    [[feed.line]]\naddress = \"239.1.1.1:1\"\ninterface = \"127.0.0.1\"\n";
+
+    /// The configuration, or its first fault with the hint.
+    pub(crate) fn checked(text: &str) -> Result<Config, String> {
+        parse("plant.toml", text).map_err(|error| {
+            let hint = error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map_or("", Hinted::hint);
+            format!("{error}\nhint: {hint}")
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn complaint(text: &str) -> String {
-        let error = parse("plant.toml", text).unwrap_err();
-        let hint = error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map_or("", Hinted::hint);
-        format!("{error}\nhint: {hint}")
+        testing::checked(text).unwrap_err()
     }
 
     #[test]
@@ -701,19 +663,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_address_is_shown_with_what_was_expected() {
-        let text = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"nasdaq-itch-5.0\"\n[[feed.line]]\naddress = \"239.1.1.1\"\n";
-        let said = complaint(text);
-        assert!(
-            said.contains("plant.toml:7:11: address \"239.1.1.1\" is not an IPv4 address with a port"),
-            "{said}"
-        );
-    }
-
-    #[test]
-    fn a_missing_interface_is_shown_with_those_that_exist() {
-        let text = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"nasdaq-itch-5.0\"\n[[feed.line]]\naddress = \"239.1.1.1:1\"\ninterface = \"nosuch0\"\n";
-        let said = complaint(text);
+    fn a_bad_line_is_shown_with_what_was_expected() {
+        let bad = testing::PLANT.replace("239.1.1.1:1", "239.1.1.1");
+        let said = complaint(&bad);
+        let expected = "plant.toml:7:11: address \"239.1.1.1\" is not an IPv4 address with a port";
+        assert!(said.contains(expected), "{said}");
+        let said = complaint(&testing::PLANT.replace("127.0.0.1", "nosuch0"));
         assert!(said.contains("plant.toml:8:13:"), "{said}");
         assert!(said.contains("nosuch0") && said.contains("lo"), "{said}");
     }
@@ -764,21 +719,17 @@ mod tests {
         let shared = alike.replace("ring =", "shared_items = true\nring =");
         assert_eq!(suffixes(&shared), ["", ""]);
         let nbbo = format!("{two}[nbbo]\nfeeds = [\"a\", \"bb\"]\nsuffix = \".bb\"\n");
-        assert!(
-            complaint(&nbbo).contains("feed bb and [nbbo] would use one item name"),
-            "{}",
-            complaint(&nbbo)
-        );
+        let said = complaint(&nbbo);
+        assert!(said.contains("feed bb and [nbbo] would use one item name"), "{said}");
         assert!(complaint(&format!("{plant}{}", feed("a", "suffix = \" A\""))).contains("suffix"));
     }
 
     #[test]
     fn no_feed_no_line_and_other_protocols_are_refused() {
         assert!(complaint("[plant]\nring = \"r\"\n").contains("0 feeds"));
-        let feed = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"nasdaq-itch-5.0\"\n";
+        let (feed, _line) = testing::PLANT.split_once("[[feed.line]]").unwrap();
         assert!(complaint(feed).contains("plant.toml:4:8: feed f has 0 lines"));
-        assert!(
-            complaint(&feed.replace("nasdaq-itch-5.0", "pitch")).contains("protocol \"pitch\" is not known")
-        );
+        let said = complaint(&feed.replace("itch50-moldudp64", "pitch"));
+        assert!(said.contains("protocol \"pitch\" is not known"));
     }
 }

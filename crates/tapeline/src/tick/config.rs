@@ -1,14 +1,10 @@
 //! The TOML file of a tickerplant.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
-use tapeline_console::arguments;
-use tapeline_console::failure::Hinted;
-use tapeline_console::paths;
+use tapeline_console::{Hinted, arguments, paths};
 use tapeline_kdb::Type;
 use tapeline_node::tick::config::{LogConfig, TickerplantConfig};
 use tapeline_tickerplant::{Column, Schema};
@@ -76,17 +72,17 @@ fn check(source: &Source<'_>, raw: &RawTickerplant) -> anyhow::Result<Tickerplan
     let config = source.tickerplant(raw);
     if let Some(suffix) = &raw.suffix {
         let what = "suffix is for item names, and only a plant has items";
-        source.sound::<()>(Err(source.wrong(suffix.span(), what, "it belongs in [kdb] of a plant's file")));
+        source.fault(suffix.span(), what, "it belongs in [kdb] of a plant's file");
     }
     for table in &raw.table {
         if let Some(rows) = &table.rows {
             let what = "rows fills the table from a plant's ticks, and there is no plant here";
             let hint = "leave it out, or move all this to the table [kdb] of a plant's file";
-            source.sound::<()>(Err(source.wrong(rows.span(), what, hint)));
+            source.fault(rows.span(), what, hint);
         }
         for column in table.columns.iter().filter(|column| words(column.get_ref()).nth(2).is_some()) {
             let what = format!("column \"{}\" is more than a name and a type", column.get_ref());
-            source.sound::<()>(Err(source.wrong(column.span(), what, TABLE_HINT)));
+            source.fault(column.span(), what, TABLE_HINT);
         }
     }
     match (source.first_fault(), config) {
@@ -98,17 +94,13 @@ fn check(source: &Source<'_>, raw: &RawTickerplant) -> anyhow::Result<Tickerplan
 impl Source<'_> {
     /// Checks the settings of a tickerplant; errors go to the faults, `None` if they leave no usable settings.
     pub(crate) fn tickerplant(&self, raw: &RawTickerplant) -> Option<TickerplantConfig> {
-        let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
-        let publish_every = self.publish_every(raw.publish_every.as_ref());
-        let spins = self.one_of(
-            "waiting",
-            raw.waiting.as_ref(),
-            &[("block", false), ("spin", true)],
-            "\"spin\" takes a whole core and saves the wake-up",
-        );
-        let size = |given, usual| self.or(self.some_size(given, usual), usual);
-        let most_message = size(raw.max_message.as_ref(), USUAL_MESSAGE);
-        let has_tcp = raw.tcp.unwrap_or(true);
+        let address = self.listens(&raw.bind, raw.port, USUAL_PORT);
+        // If left out, updates are sent at once.
+        let time =
+            |text: &str| arguments::some_duration(text).map_err(|error| format!("publish_every: {error}"));
+        let publish_every = self.time(&raw.publish_every, time, "if left out, updates are sent at once");
+        let most_message = self.some_size(&raw.max_message, USUAL_MESSAGE);
+        let usual_incoming = USUAL_INCOMING.max(most_message.saturating_mul(3));
         self.check_ways_in(raw);
         let log = self.kdb_log(raw);
         let tables = self.tables(&raw.table)?;
@@ -117,19 +109,16 @@ impl Source<'_> {
             self.sound(access.with_context(|| self.at(&raw.span())))
         });
         Some(TickerplantConfig {
-            address: has_tcp.then_some(SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT))),
+            address: raw.tcp.unwrap_or(true).then_some(address),
             unix: raw.unix.as_deref().map(|unix| match tapeline_wire::local::is_abstract(unix) {
                 true => unix.to_owned(),
                 false => self.beside(unix),
             }),
             publish_every,
-            spins: self.or(spins, false),
-            queue_bytes: size(raw.queue.as_ref(), USUAL_QUEUE),
+            spins: self.spins("waiting", &raw.waiting),
+            queue_bytes: self.some_size(&raw.queue, USUAL_QUEUE),
             most_message,
-            incoming_bytes: size(
-                raw.incoming_size.as_ref(),
-                USUAL_INCOMING.max(most_message.saturating_mul(3)),
-            ),
+            incoming_bytes: self.some_size(&raw.incoming_size, usual_incoming),
             max_connections: raw.max_connections.as_ref().map_or(USUAL_CONNECTIONS, |most| *most.get_ref()),
             timezone: raw.timezone.clone().unwrap_or_else(|| "UTC".to_owned()),
             log,
@@ -138,46 +127,28 @@ impl Source<'_> {
         })
     }
 
-    /// The interval at which updates are sent; `None` if they are sent at once.
-    fn publish_every(&self, given: Option<&Spanned<String>>) -> Option<Duration> {
-        given.and_then(|every| {
-            let time = arguments::some_duration(every.get_ref());
-            self.sound(time.map_err(|error| {
-                self.wrong(
-                    every.span(),
-                    format!("publish_every: {error}"),
-                    "if left out, updates are sent at once",
-                )
-            }))
-        })
-    }
-
     /// Adds a fault if no client could connect.
     fn check_ways_in(&self, raw: &RawTickerplant) {
         if !raw.tcp.unwrap_or(true) && raw.unix.is_none() {
             let hint = "tcp = false goes with unix = \"/tmp/kx.5010\"";
             let what = "nobody could connect: neither tcp nor unix";
-            self.sound::<()>(Err(self.wrong(self.end(), what, hint)));
+            self.fault(self.end(), what, hint);
         }
         if let Some(none) = raw.max_connections.as_ref().filter(|most| *most.get_ref() == 0) {
             let what = "max_connections is 0: nobody could connect";
-            self.sound::<()>(Err(self.wrong(none.span(), what, "1000 is usual")));
+            self.fault(none.span(), what, "1000 is usual");
         }
     }
 
     /// The log, if one is written; errors go to the faults.
     fn kdb_log(&self, raw: &RawTickerplant) -> Option<LogConfig> {
-        let is_synced = self.one_of(
-            "durability",
-            raw.durability.as_ref(),
-            &[("written", false), ("synced", true)],
-            "\"synced\" waits for the log to be on disk before anything is sent",
-        );
-        let is_synced = self.or(is_synced, false);
+        let hint = "\"synced\" waits for the log to be on disk before anything is sent";
+        let words = [("written", false), ("synced", true)];
+        let is_synced = self.word("durability", &raw.durability, words, hint);
         if let Some(durability) = raw.durability.as_ref().filter(|_| raw.kdb_log == Some(false)) {
             let what = "durability is set, but kdb_log = false keeps no log";
             let hint = "leave out kdb_log = false or durability";
-            self.sound::<()>(Err(self.wrong(durability.span(), what, hint)));
+            self.fault(durability.span(), what, hint);
         }
         raw.kdb_log.unwrap_or(true).then(|| LogConfig {
             folder: self.beside(raw.log_folder.as_deref().unwrap_or(Path::new(""))),
@@ -189,22 +160,18 @@ impl Source<'_> {
     /// The tables; `None` if one of them is wrong.
     fn tables(&self, all: &[RawTable]) -> Option<Vec<Schema>> {
         if all.is_empty() {
-            self.sound::<()>(Err(self.wrong(self.end(), "there is no table", TABLE_HINT)));
+            self.fault(self.end(), "there is no table", TABLE_HINT);
         }
         for (at, table) in all.iter().enumerate() {
             let name = table.name.get_ref();
             if all[..at].iter().any(|other| other.name.get_ref() == name) {
                 let what = format!("there are two tables \"{name}\"");
-                self.sound::<()>(Err(self.wrong(table.name.span(), what, "each has a name of its own")));
+                self.fault(table.name.span(), what, "each has a name of its own");
             }
         }
-        let count = all.len();
         let tables: Vec<_> = all.iter().filter_map(|table| self.schema(table)).collect();
-        if tables.len() < count {
-            // With a table left out, checks over all tables would report wrong faults.
-            return None;
-        }
-        Some(tables)
+        // With a table left out, checks over all tables would report wrong faults.
+        (tables.len() == all.len()).then_some(tables)
     }
 
     /// A table; errors go to the faults.
@@ -257,7 +224,6 @@ fn kind_named(text: &str) -> Option<Type> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

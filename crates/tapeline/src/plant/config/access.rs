@@ -7,9 +7,8 @@ use std::sync::{Arc, OnceLock};
 use anyhow::Context;
 use data_encoding::HEXLOWER_PERMISSIVE;
 use serde::Deserialize;
-use tapeline_console::failure::{self, Hinted};
-use tapeline_console::paths;
 use tapeline_console::stop::Again;
+use tapeline_console::{Hinted, failure, paths};
 use tapeline_hub::Access;
 use tapeline_hub::access::{Action, Code, Coded, LoginPolicy, Pattern, Rule, Users};
 use tapeline_node::access::users;
@@ -17,6 +16,7 @@ use tapeline_node::access::{AccessConfig, AuditTo, Reload};
 use tapeline_omm::rwf::Domain;
 use toml::Spanned;
 
+use super::source::span;
 use super::{RawConfig, Source};
 
 #[derive(Deserialize)]
@@ -117,76 +117,58 @@ pub(crate) fn read_access(path: &Path) -> Result<AccessConfig, Vec<anyhow::Error
         .map_err(|error| vec![error])?;
     let source = Source::of(path, &text);
     let raw: RawConfig = toml::from_str(&text).map_err(|error| vec![source.not_toml(&error)])?;
-    let raw = raw.hub.as_ref().and_then(super::hub::RawHub::access);
-    if raw.is_none() {
+    let Some(raw) = raw.hub.as_ref().and_then(|hub| hub.access.as_ref()) else {
         let what = "the table [hub.access] is gone: without it every user could see everything";
-        return Err(vec![source.wrong(text.len()..text.len(), what, "removing it requires a restart")]);
-    }
-    let mut faults = Vec::new();
-    let config = source.access(raw, &mut faults);
+        return Err(vec![source.wrong(source.end(), what, "removing it requires a restart")]);
+    };
+    let config = source.access(Some(raw));
+    let faults = source.faults.into_inner();
     if faults.is_empty() { Ok(config) } else { Err(faults) }
 }
 
 impl Source<'_> {
-    /// Checks the access settings. Errors go to `faults`; the result is then unusable.
-    pub(super) fn access(&self, raw: Option<&RawAccess>, faults: &mut Vec<anyhow::Error>) -> AccessConfig {
+    /// Checks the access settings. Errors go to the faults; the result is then unusable.
+    pub(super) fn access(&self, raw: Option<&RawAccess>) -> AccessConfig {
         let Some(raw) = raw else { return AccessConfig::default() };
-        let login = self.one_of(
+        let login = self.word(
             "login",
-            raw.login.as_ref(),
-            &[
-                ("open", LoginPolicy::Open),
-                ("password", LoginPolicy::Password),
-                ("token", LoginPolicy::Token),
-            ],
+            &raw.login,
+            [("open", LoginPolicy::Open), ("password", LoginPolicy::Password), ("token", LoginPolicy::Token)],
             "\"open\" checks nothing; \"password\" and \"token\" go with users = \"FILE\"",
         );
-        let login = login.unwrap_or_else(|fault| {
-            faults.push(fault);
-            LoginPolicy::Open
-        });
-        let users = raw.users.as_ref().map(|file| self.users(file, login, faults));
+        let users = raw.users.as_ref().map(|file| self.users(file, login));
         if users.is_none() && login != LoginPolicy::Open {
-            let span = raw.login.as_ref().map_or(0..0, Spanned::span);
             let hint = "users = \"users.txt\", which `tapeline plant passwd NAME --users users.txt` makes";
-            faults.push(self.wrong(span, "nobody could log in: no users are given", hint));
+            self.fault(span(&raw.login), "nobody could log in: no users are given", hint);
         }
-        if raw.rule.len() + raw.code.len() > MOST_RULES {
-            let what = format!(
-                "{} rules and codes; at most {MOST_RULES} are expected",
-                raw.rule.len() + raw.code.len()
-            );
-            faults.push(self.wrong(0..0, what, "one rule can name many items"));
+        let count = raw.rule.len() + raw.code.len();
+        if count > MOST_RULES {
+            let what = format!("{count} rules and codes; at most {MOST_RULES} are expected");
+            self.fault(0..0, what, "one rule can name many items");
         }
         let mut codes = Vec::new();
         for coded in &raw.code {
             if coded.codes.get_ref().is_empty() {
-                faults.push(self.wrong(
-                    coded.codes.span(),
-                    "an empty list of codes",
-                    "such as codes = [12, 340]",
-                ));
+                self.fault(coded.codes.span(), "an empty list of codes", "such as codes = [12, 340]");
             }
             codes.push(Coded {
-                services: self.patterns(&coded.services, faults),
-                items: self.patterns(&coded.items, faults),
+                services: self.patterns(&coded.services),
+                items: self.patterns(&coded.items),
                 codes: coded.codes.get_ref().clone(),
             });
         }
-        let rules = raw.rule.iter().map(|rule| self.rule(rule, faults)).collect();
-        let mut most = |key, given: &Option<Spanned<usize>>| {
+        let rules = raw.rule.iter().map(|rule| self.rule(rule)).collect();
+        let most = |key, given: &Option<Spanned<usize>>| {
             let given = given.as_ref()?;
             if *given.get_ref() == 0 {
-                faults.push(self.wrong(
+                self.fault(
                     given.span(),
                     format!("{key} is 0; 1 or more are expected"),
                     "the limit of each user",
-                ));
+                );
             }
             Some(*given.get_ref())
         };
-        let (max_connections, max_streams) =
-            (most("max_connections", &raw.max_connections), most("max_items", &raw.max_items));
         AccessConfig {
             access: Arc::new(Access {
                 login,
@@ -194,8 +176,8 @@ impl Source<'_> {
                 users: users.unwrap_or_default(),
                 rules,
                 codes,
-                max_connections,
-                max_streams,
+                max_connections: most("max_connections", &raw.max_connections),
+                max_streams: most("max_items", &raw.max_items),
             }),
             audit: match raw.audit.as_ref().map(|audit| audit.get_ref().as_str()) {
                 None => AuditTo::Talk,
@@ -207,23 +189,19 @@ impl Source<'_> {
         }
     }
 
-    fn users(&self, file: &Spanned<PathBuf>, login: LoginPolicy, faults: &mut Vec<anyhow::Error>) -> Users {
+    fn users(&self, file: &Spanned<PathBuf>, login: LoginPolicy) -> Users {
         let path = self.beside(file.get_ref());
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(cause) => {
-                let hint = "`tapeline plant passwd NAME --users FILE` makes one";
-                faults.push(self.wrong(
-                    file.span(),
-                    format!("cannot read {}: {cause}", paths::shown(&path)),
-                    hint,
-                ));
+                let what = format!("cannot read {}: {cause}", paths::shown(&path));
+                self.fault(file.span(), what, "`tapeline plant passwd NAME --users FILE` makes one");
                 return Users::default();
             }
         };
         let (found, wrong) = users::parse(&text);
         let is_sound = wrong.is_empty();
-        faults.extend(wrong.into_iter().map(|fault| {
+        self.faults.borrow_mut().extend(wrong.into_iter().map(|fault| {
             let at = format!("{}:{}:{}: {}", paths::shown(&path), fault.line, fault.column, fault.what);
             anyhow::Error::from(Hinted::new(at, fault.hint))
         }));
@@ -235,50 +213,36 @@ impl Source<'_> {
         if is_sound && !has {
             let what = format!("nobody could log in: no user in {} has a {what}", paths::shown(&path));
             let hint = "`tapeline plant passwd` gives passwords, `tapeline plant token` tokens";
-            faults.push(self.wrong(file.span(), what, hint));
+            self.fault(file.span(), what, hint);
         }
         Users::new(found)
     }
 
-    fn rule(&self, raw: &RawRule, faults: &mut Vec<anyhow::Error>) -> Rule {
-        let allows = self.one_of(
-            "action",
-            raw.action.as_ref(),
-            &[("allow", true), ("deny", false)],
-            "the first matching rule decides",
-        );
-        let allows = allows.unwrap_or_else(|fault| {
-            faults.push(fault);
-            false
-        });
-        if let Some(post) = raw.post.as_ref().filter(|post| *post.get_ref() && !allows) {
+    fn rule(&self, raw: &RawRule) -> Rule {
+        let hint = "the first matching rule decides";
+        let allows = self.one_of("action", &raw.action, [("allow", true), ("deny", false)], hint);
+        let allows = self.or(allows, false);
+        let post = raw.post.as_ref().filter(|post| *post.get_ref());
+        if let Some(post) = post.filter(|_| !allows) {
             let hint = "a user who may not see an item may not post to it either";
-            faults.push(self.wrong(post.span(), "post = true in a rule that denies", hint));
+            self.fault(post.span(), "post = true in a rule that denies", hint);
         }
-        let post = raw.post.as_ref().is_some_and(|post| *post.get_ref());
         Rule {
-            users: self.patterns(&raw.users, faults),
-            groups: self.words(&raw.groups, faults).map(|group| group.get_ref().as_str().into()).collect(),
-            services: self.patterns(&raw.services, faults),
-            items: self.patterns(&raw.items, faults),
-            domains: {
-                let words: Vec<_> = self.words(&raw.domains, faults).collect();
-                let domains = words.into_iter().map(|word| self.domain(word));
-                keep(domains, faults)
-            },
+            users: self.patterns(&raw.users),
+            groups: self.words(&raw.groups).map(|group| group.get_ref().as_str().into()).collect(),
+            services: self.patterns(&raw.services),
+            items: self.patterns(&raw.items),
+            domains: self.words(&raw.domains).filter_map(|word| self.sound(self.domain(word))).collect(),
             codes: match &raw.codes {
                 None => Vec::new(),
-                Some(codes) if codes.get_ref().is_empty() => {
-                    faults.push(self.wrong(
-                        codes.span(),
-                        "an empty list of codes",
-                        "leave the key out to mean all",
-                    ));
-                    Vec::new()
+                Some(codes) => {
+                    if codes.get_ref().is_empty() {
+                        self.fault(codes.span(), "an empty list of codes", "leave the key out to mean all");
+                    }
+                    codes.get_ref().iter().filter_map(|code| self.sound(self.code(code))).collect()
                 }
-                Some(codes) => keep(codes.get_ref().iter().map(|code| self.code(code)), faults),
             },
-            action: if allows { Action::Allow { post } } else { Action::Deny },
+            action: if allows { Action::Allow { post: post.is_some() } } else { Action::Deny },
         }
     }
 
@@ -300,40 +264,28 @@ impl Source<'_> {
             text.strip_prefix("0x").and_then(|digits| HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok());
         bytes.filter(|bytes| !bytes.is_empty()).map(|bytes| Code::Bytes(bytes.into())).ok_or_else(|| {
             let what = format!("\"{text}\" is not a permission code");
-            self.wrong(
-                code.span(),
-                what,
-                "a number, or all of an item's permission data, such as \"0x03002c\"",
-            )
+            let hint = "a number, or all of an item's permission data, such as \"0x03002c\"";
+            self.wrong(code.span(), what, hint)
         })
     }
 
-    fn patterns(&self, list: &List, faults: &mut Vec<anyhow::Error>) -> Vec<Pattern> {
-        self.words(list, faults).map(|word| Pattern::new(word.get_ref())).collect()
+    fn patterns(&self, list: &List) -> Vec<Pattern> {
+        self.words(list).map(|word| Pattern::new(word.get_ref())).collect()
     }
 
-    /// The words of a list; `None` if the key is left out. An empty list is an error: it would mean all, which
-    /// nobody expects.
-    fn words<'l>(
-        &self,
-        list: &'l List,
-        faults: &mut Vec<anyhow::Error>,
-    ) -> impl Iterator<Item = &'l Spanned<String>> + use<'l> {
+    /// The words of a list; none if the key is left out. An empty list is a fault: it would mean all, which nobody
+    /// expects.
+    fn words<'l>(&self, list: &'l List) -> impl Iterator<Item = &'l Spanned<String>> + use<'l> {
         if let Some(list) = list {
             if list.get_ref().is_empty() {
-                faults.push(self.wrong(list.span(), "an empty list", LIST_HINT));
+                self.fault(list.span(), "an empty list", LIST_HINT);
             }
             for word in list.get_ref().iter().filter(|word| word.get_ref().is_empty()) {
-                faults.push(self.wrong(word.span(), "an empty word in a list", LIST_HINT));
+                self.fault(word.span(), "an empty word in a list", LIST_HINT);
             }
         }
         list.iter().flat_map(Spanned::get_ref)
     }
-}
-
-/// Returns the valid values; errors go to the faults.
-fn keep<T>(all: impl Iterator<Item = anyhow::Result<T>>, faults: &mut Vec<anyhow::Error>) -> Vec<T> {
-    all.filter_map(|one| one.map_err(|fault| faults.push(fault)).ok()).collect()
 }
 
 #[cfg(test)]
@@ -345,9 +297,8 @@ mod tests {
         let source = Source::of(Path::new("plant.toml"), &text);
         let raw: RawConfig =
             toml::from_str(&text).map_err(|error| vec![source.not_toml(&error).to_string()])?;
-        let mut faults = Vec::new();
-        let config = source.access(raw.hub.as_ref().and_then(super::super::hub::RawHub::access), &mut faults);
-        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let config = source.access(raw.hub.as_ref().and_then(|hub| hub.access.as_ref()));
+        let said: Vec<String> = source.faults.borrow().iter().map(ToString::to_string).collect();
         if said.is_empty() { Ok(config) } else { Err(said) }
     }
 

@@ -1,15 +1,14 @@
 //! `[hub]`: the address for clients, limits on them, and the policy for slow clients.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
-use tapeline_console::arguments;
 use tapeline_console::omm::dictionaries::DictionaryArgs;
-use tapeline_console::paths::{self, FilePath};
+use tapeline_console::{FilePath, arguments, paths};
 use tapeline_hub::{Posts, SLOW_BYTES, SLOW_MESSAGES, SLOW_TIME_MS, Settings, SlowPolicy, Unknown};
 use tapeline_node::hub::HubConfig;
 use tapeline_node::hub::config::{CONNECTIONS, INCOMING_BYTES, PING_TIMEOUT_S};
@@ -19,6 +18,7 @@ use toml::Spanned;
 
 use super::Source;
 use super::access::RawAccess;
+use super::source::span;
 use super::web::RawWeb;
 use super::zeromq::RawZeromq;
 
@@ -62,109 +62,74 @@ pub(super) struct RawHub {
     origins: Vec<Spanned<String>>,
     web: Option<RawWeb>,
     zeromq: Option<Spanned<RawZeromq>>,
-    access: Option<RawAccess>,
-}
-
-impl RawHub {
-    /// The access settings.
-    pub(super) const fn access(&self) -> Option<&RawAccess> {
-        self.access.as_ref()
-    }
+    pub(super) access: Option<RawAccess>,
 }
 
 impl Source<'_> {
     /// Checks the hub of a plant of this name, with this many items.
     pub(super) fn hub(&self, raw: RawHub, plant: &str, max_items: usize) -> anyhow::Result<HubConfig> {
-        let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
-        let service = self.name_of_service(raw.service.as_ref(), plant);
+        let address = self.listens(&raw.bind, raw.port, USUAL_PORT);
+        let service = raw.service.as_ref().map_or(plant, |service| service.get_ref().as_str());
+        let hint = "the service's name, as clients ask for it";
+        self.sound(self.name_fits("service", service, span(&raw.service), hint));
         let (max_connections, of_one_address) = self.max_connections(&raw);
-        if let Some(cpu) = &raw.cpu {
-            self.sound(self.core(cpu));
-        }
+        let cpu = self.core(&raw.cpu);
         let slow = self.or(self.slow(&raw), SlowPolicy::Conflate);
-        let mut faults = Vec::new();
-        let access = self.access(raw.access(), &mut faults);
-        self.faults.borrow_mut().extend(faults);
-        let spin = self.one_of(
-            "wait",
-            raw.wait.as_ref(),
-            &[("block", false), ("spin", true)],
-            "\"spin\" takes a whole core and saves the wake-up",
-        );
+        let access = self.access(raw.access.as_ref());
         let (wait_timeout_ms, told_ms) = (self.unknown_timeout(&raw), Settings::default().request_timeout_ms);
         let settings = Settings {
             service: service.to_owned(),
             service_id: raw.service_id.unwrap_or(1),
             dictionary: self.sound(self.dictionary(&raw)).unwrap_or_else(|| Settings::default().dictionary),
             slow,
-            slow_age_ms: self.milliseconds(raw.slow_age.as_ref(), 0, "slow_age = \"10s\", for example"),
-            stuck_ms: self.milliseconds(
-                raw.slow_time.as_ref(),
-                SLOW_TIME_MS,
-                "slow_time = \"60s\" is the default",
-            ),
-            unknown: self.unknown(raw.unknown.as_ref()),
+            slow_age_ms: self.milliseconds(&raw.slow_age, 0, "slow_age = \"10s\", for example"),
+            stuck_ms: self.milliseconds(&raw.slow_time, SLOW_TIME_MS, "slow_time = \"60s\" is the default"),
+            unknown: self.unknown(&raw.unknown),
             request_timeout_ms: if wait_timeout_ms == 0 { told_ms } else { told_ms.min(wait_timeout_ms) },
             wait_timeout_ms,
-            posts: self.posts_to_feeds(raw.posts.as_ref()),
+            posts: self.posts_to_feeds(&raw.posts),
             max_items,
             max_streams: raw.streams_in_all.unwrap_or(1_000_000),
             max_strangers: max_connections.div_ceil(2),
             max_streams_of_item: raw.max_streams_of_item.unwrap_or(Settings::default().max_streams_of_item),
             access: access.access.clone(),
-            cache_bytes: self.or(self.size(raw.cache_size.as_ref(), CACHE_BYTES), CACHE_BYTES),
-            waiting_bytes: self
-                .or(self.waiting(raw.waiting_size.as_ref()), Settings::default().waiting_bytes),
+            cache_bytes: self.size_or(&raw.cache_size, CACHE_BYTES),
+            waiting_bytes: self.or(self.waiting(&raw.waiting_size), Settings::default().waiting_bytes),
             session: self.sessions(&raw),
             ..Settings::default()
         };
-        let is_guarded = raw.access().is_some();
         let zeromq = raw.zeromq.as_ref();
-        let zeromq = zeromq.and_then(|zeromq| self.sound(self.zeromq(zeromq, &settings, is_guarded)));
+        let zeromq =
+            zeromq.and_then(|zeromq| self.sound(self.zeromq(zeromq, &settings, raw.access.is_some())));
         Ok(HubConfig {
-            address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
+            address,
             transport: Arc::new(rssl::ConnectionSettings {
-                connection_ping_timeout: self.or(self.ping_timeout(&raw), PING_TIMEOUT_S),
-                tls: self.or(self.certificate(raw.cert.as_ref(), raw.key.as_ref()), None),
+                connection_ping_timeout: self.ping_timeout(&raw),
+                tls: self.or(self.certificate(&raw.cert, &raw.key), None),
                 ws_origins: self.or(self.origins(raw.origins), Vec::new()),
                 ..HubConfig::transport()
             }),
             max_connections,
             max_connections_per_address: of_one_address,
-            incoming_bytes: self.or(self.size(raw.incoming_size.as_ref(), INCOMING_BYTES), INCOMING_BYTES),
+            incoming_bytes: self.size_or(&raw.incoming_size, INCOMING_BYTES),
             access,
-            cpu: raw.cpu.as_ref().map(|cpu| *cpu.get_ref()),
-            spin: self.or(spin, false),
+            cpu,
+            spin: self.spins("wait", &raw.wait),
             web: raw.web.and_then(|web| self.sound(self.web(web))),
             zeromq,
             settings,
         })
     }
 
-    /// The name of the feeds' service, by default the plant's.
-    fn name_of_service<'n>(&self, given: Option<&'n Spanned<String>>, plant: &'n str) -> &'n str {
-        let service = given.map_or(plant, |service| service.get_ref().as_str());
-        if service.is_empty() || service.len() > 255 {
-            let span = given.map_or(0..0, Spanned::span);
-            let what = format!("service has {} bytes; 1 to 255 are expected", service.len());
-            self.sound::<()>(Err(self.wrong(span, what, "the service's name, as clients ask for it")));
-        }
-        service
-    }
-
     /// Maximum number of connections in total, and from one address.
     fn max_connections(&self, raw: &RawHub) -> (usize, usize) {
-        let max_connections = raw.max_connections.as_ref().map_or(CONNECTIONS, |count| *count.get_ref());
-        if !(1..=MAX_CONNECTIONS).contains(&max_connections) {
-            let span = raw.max_connections.as_ref().map_or(0..0, Spanned::span);
-            let what = format!("max_connections is {max_connections}; 1 to {MAX_CONNECTIONS} are expected");
-            let hint = "each slow connection takes 1.2 MB of output buffers";
-            self.sound::<()>(Err(self.wrong(span, what, hint)));
-        }
+        let hint = "each slow connection takes 1.2 MB of output buffers";
+        let most = self.number("max_connections", &raw.max_connections, CONNECTIONS, MAX_CONNECTIONS, hint);
+        let max_connections = self.or(most, CONNECTIONS);
         let of_address = raw.max_connections_per_address.as_ref();
         if let Some(count) = of_address.filter(|count| *count.get_ref() == 0) {
             let hint = "if left out, one address may have all of max_connections";
-            self.sound::<()>(Err(self.wrong(count.span(), "max_connections_per_address is 0", hint)));
+            self.fault(count.span(), "max_connections_per_address is 0", hint);
         }
         (max_connections, of_address.map_or(max_connections, |count| *count.get_ref()))
     }
@@ -172,26 +137,18 @@ impl Source<'_> {
     /// The limits of each client's session.
     fn sessions(&self, raw: &RawHub) -> provider::ProviderSettings {
         let usual = provider::ProviderSettings::default();
+        let hint = "login_timeout = \"30s\" is the default";
         provider::ProviderSettings {
             most_streams: raw.max_streams.unwrap_or(usual.most_streams),
-            login_timeout_ms: self.milliseconds(
-                raw.login_timeout.as_ref(),
-                usual.login_timeout_ms,
-                "login_timeout = \"30s\" is the default",
-            ),
+            login_timeout_ms: self.milliseconds(&raw.login_timeout, usual.login_timeout_ms, hint),
             ..usual
         }
     }
 
     /// The response to requests for unpublished items.
-    pub(super) fn unknown(&self, given: Option<&Spanned<String>>) -> Unknown {
-        let unknown = self.one_of(
-            "unknown",
-            given,
-            &[("wait", Unknown::Wait), ("closed", Unknown::Closed)],
-            "\"wait\" keeps the stream of an unknown item open; \"closed\" closes it",
-        );
-        self.or(unknown, Unknown::Wait)
+    pub(super) fn unknown(&self, given: &Option<Spanned<String>>) -> Unknown {
+        let hint = "\"wait\" keeps the stream of an unknown item open; \"closed\" closes it";
+        self.word("unknown", given, [("wait", Unknown::Wait), ("closed", Unknown::Closed)], hint)
     }
 
     /// How long a request for an item that the feeds have not published waits until it is closed, in milliseconds;
@@ -201,34 +158,25 @@ impl Source<'_> {
         let Some(given) = &raw.unknown_timeout else { return usual };
         if raw.unknown.as_ref().is_some_and(|unknown| unknown.get_ref() == "closed") {
             let what = "unknown_timeout is set, but nothing waits with unknown = \"closed\"";
-            self.sound::<()>(Err(self.wrong(given.span(), what, "leave out one of the two")));
+            self.fault(given.span(), what, "leave out one of the two");
         }
         if given.get_ref() == "never" {
             return 0;
         }
         let hint = "unknown_timeout = \"30s\" is the default; \"never\" or \"0s\" waits for ever";
-        let time =
-            arguments::duration(given.get_ref()).map_err(|error| self.wrong(given.span(), error, hint));
-        // A time below a millisecond must not become 0, which means no limit.
-        let in_ms = |time: Duration| {
-            u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(u64::from(!time.is_zero()))
-        };
-        self.or(time.map(in_ms), usual)
+        let time = self.time(&raw.unknown_timeout, arguments::duration, hint);
+        time.map_or(usual, |time| if time.is_zero() { 0 } else { in_ms(time) })
     }
 
     /// The treatment of posts to the service of the plant's own feeds.
-    fn posts_to_feeds(&self, given: Option<&Spanned<String>>) -> Posts {
+    fn posts_to_feeds(&self, given: &Option<Spanned<String>>) -> Posts {
         let hint = "\"reflect\" publishes the updates that are posted to items of the feeds";
-        let posts = match given.filter(|given| given.get_ref() == "forward") {
-            Some(given) => {
-                let what = "posts is \"forward\", but feeds have no provider to forward posts to";
-                Err(self.wrong(given.span(), what, hint))
-            }
-            None => {
-                self.one_of("posts", given, &[("refuse", Posts::Refuse), ("reflect", Posts::Reflect)], hint)
-            }
-        };
-        self.or(posts, Posts::Refuse)
+        if let Some(given) = given.as_ref().filter(|given| given.get_ref() == "forward") {
+            let what = "posts is \"forward\", but feeds have no provider to forward posts to";
+            self.fault(given.span(), what, hint);
+            return Posts::Refuse;
+        }
+        self.word("posts", given, [("refuse", Posts::Refuse), ("reflect", Posts::Reflect)], hint)
     }
 
     fn slow(&self, raw: &RawHub) -> anyhow::Result<SlowPolicy> {
@@ -237,12 +185,12 @@ impl Source<'_> {
             raw.slow_messages.as_ref().map(|messages| ("slow_messages", messages.span())),
             raw.slow_age.as_ref().map(|age| ("slow_age", age.span())),
         ];
-        let bytes = self.size(raw.slow_bytes.as_ref(), SLOW_BYTES)?;
+        let bytes = self.size(&raw.slow_bytes, SLOW_BYTES)?;
         let messages = raw.slow_messages.as_ref().map_or(SLOW_MESSAGES, |messages| *messages.get_ref());
         let slow = self.one_of(
             "slow",
-            raw.slow.as_ref(),
-            &[
+            &raw.slow,
+            [
                 ("conflate", SlowPolicy::Conflate),
                 ("cut", SlowPolicy::Cut { bytes, messages }),
                 ("drop-with-gap", SlowPolicy::DropWithGap { bytes, messages }),
@@ -262,76 +210,67 @@ impl Source<'_> {
     }
 
     /// At least one image must fit.
-    fn waiting(&self, given: Option<&Spanned<String>>) -> anyhow::Result<usize> {
+    fn waiting(&self, given: &Option<Spanned<String>>) -> anyhow::Result<usize> {
         let usual = Settings::default();
-        let bytes = self.size(given, usual.waiting_bytes)?;
-        if bytes < usual.image_bytes {
-            let what =
-                format!("waiting_size is {bytes} bytes; one image may have {} of them", usual.image_bytes);
-            return Err(self.wrong(
-                given.map_or(0..0, Spanned::span),
-                what,
-                "waiting_size = \"64MiB\" is the default",
-            ));
+        let (bytes, least) = (self.size(given, usual.waiting_bytes)?, usual.image_bytes);
+        if bytes < least {
+            let what = format!("waiting_size is {bytes} bytes; one image may have {least} of them");
+            return Err(self.wrong(span(given), what, "waiting_size = \"64MiB\" is the default"));
         }
         Ok(bytes)
     }
 
     /// A time, by default `usual`; errors go to the faults.
-    pub(super) fn milliseconds(&self, given: Option<&Spanned<String>>, usual: u64, hint: &str) -> u64 {
-        let Some(given) = given else { return usual };
-        let time = arguments::some_duration(given.get_ref())
-            .map_err(|error| self.wrong(given.span(), error, hint))
-            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
-        self.or(time, usual)
+    pub(super) fn milliseconds(&self, given: &Option<Spanned<String>>, usual: u64, hint: &str) -> u64 {
+        self.time(given, arguments::some_duration, hint).map_or(usual, in_ms)
     }
 
     /// The protocol has whole seconds, in one byte.
-    fn ping_timeout(&self, raw: &RawHub) -> anyhow::Result<u8> {
-        let Some(given) = &raw.ping_timeout else { return Ok(PING_TIMEOUT_S) };
+    fn ping_timeout(&self, raw: &RawHub) -> u8 {
         let hint = "ping_timeout = \"60s\" is the default";
-        let time = arguments::some_duration(given.get_ref())
-            .map_err(|error| self.wrong(given.span(), error, hint))?;
-        u8::try_from(time.as_secs())
-            .ok()
-            .filter(|seconds| *seconds > 0 && time.subsec_nanos() == 0)
-            .ok_or_else(|| {
-                let what =
-                    format!("ping_timeout is \"{}\"; whole seconds, 1 to 255, are expected", given.get_ref());
-                self.wrong(given.span(), what, hint)
-            })
+        let time = self.time(&raw.ping_timeout, arguments::some_duration, hint);
+        let (Some(given), Some(time)) = (&raw.ping_timeout, time) else { return PING_TIMEOUT_S };
+        match u8::try_from(time.as_secs()) {
+            Ok(seconds) if seconds > 0 && time.subsec_nanos() == 0 => return seconds,
+            _ => {}
+        }
+        let what = format!("ping_timeout is \"{}\"; whole seconds, 1 to 255, are expected", given.get_ref());
+        self.fault(given.span(), what, hint);
+        PING_TIMEOUT_S
     }
 
     fn dictionary(&self, raw: &RawHub) -> anyhow::Result<Arc<tapeline_omm::Dictionary>> {
-        let files = match (&raw.dictionary, &raw.enums) {
-            (None, Some(enums)) => {
-                let hint = "dictionary = \"RDMFieldDictionary\" goes with it";
-                return Err(self.wrong(enums.span(), "enums is set, but no dictionary", hint));
-            }
-            (dictionary, enums) => {
-                let path = |file: &Spanned<PathBuf>| FilePath::of(self.beside(file.get_ref()));
-                (dictionary.as_ref().map(path), enums.as_ref().map(path))
-            }
-        };
-        DictionaryArgs::of(files.0, files.1).load()
+        if let (None, Some(enums)) = (&raw.dictionary, &raw.enums) {
+            let hint = "dictionary = \"RDMFieldDictionary\" goes with it";
+            return Err(self.wrong(enums.span(), "enums is set, but no dictionary", hint));
+        }
+        let path = |file: &Spanned<PathBuf>| FilePath::of(self.beside(file.get_ref()));
+        DictionaryArgs::of(raw.dictionary.as_ref().map(path), raw.enums.as_ref().map(path)).load()
     }
 
-    /// The local address to listen on.
-    pub(crate) fn bind(&self, bind: Option<&Spanned<String>>) -> anyhow::Result<IpAddr> {
-        let Some(bind) = bind else { return Ok(Ipv4Addr::LOCALHOST.into()) };
-        bind.get_ref().parse().map_err(|_| {
-            let what = format!("bind is \"{}\"; an address of this machine is expected", bind.get_ref());
-            let hint =
-                "\"127.0.0.1\" is the default; \"0.0.0.0\" is every interface, \"::\" the same for IPv4 and IPv6";
-            self.wrong(bind.span(), what, hint)
-        })
+    /// The local address to listen on, by default `usual_port` of this machine; errors go to the faults.
+    pub(crate) fn listens(
+        &self,
+        bind: &Option<Spanned<String>>,
+        port: Option<u16>,
+        usual_port: u16,
+    ) -> SocketAddr {
+        let address = bind.as_ref().and_then(|bind| {
+            self.sound(bind.get_ref().parse().map_err(|_| {
+                let what = format!("bind is \"{}\"; an address of this machine is expected", bind.get_ref());
+                let hint =
+                    "\"127.0.0.1\" is the default; \"0.0.0.0\" is every interface, \"::\" the same for IPv4 and IPv6";
+                self.wrong(bind.span(), what, hint)
+            }))
+        });
+        SocketAddr::new(address.unwrap_or(Ipv4Addr::LOCALHOST.into()), port.unwrap_or(usual_port))
     }
 
     /// A server's certificate and its key, if configured.
     pub(super) fn certificate(
         &self,
-        cert: Option<&Spanned<PathBuf>>,
-        key: Option<&Spanned<PathBuf>>,
+        cert: &Option<Spanned<PathBuf>>,
+        key: &Option<Spanned<PathBuf>>,
     ) -> anyhow::Result<Option<Tls>> {
         let (cert, key) = match (cert, key) {
             (None, None) => return Ok(None),
@@ -355,22 +294,22 @@ impl Source<'_> {
     }
 }
 
+/// In milliseconds, at least 1: 0 would mean no limit.
+fn in_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
 /// About the number of sockets that a process may usually have at most.
 pub(super) const MAX_CONNECTIONS: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plant::config::{Config, parse};
-    use tapeline_console::failure::Hinted;
+    use crate::plant::config::Config;
+    use crate::plant::config::testing::{self, PLANT};
 
     fn checked(hub: &str) -> Result<Config, String> {
-        let feed = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"itch50-moldudp64\"\n\
-                    [[feed.line]]\naddress = \"239.1.1.1:26477\"\ninterface = \"127.0.0.1\"\n";
-        parse("plant.toml", &format!("{feed}[hub]\n{hub}")).map_err(|error| {
-            let hint = error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map_or("", Hinted::hint);
-            format!("{error} ({hint})")
-        })
+        testing::checked(&format!("{PLANT}[hub]\n{hub}"))
     }
 
     #[test]

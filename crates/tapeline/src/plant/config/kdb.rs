@@ -68,7 +68,7 @@ impl Source<'_> {
             let content = self.sound(self.content(at, text, column.kind, dictionary))?;
             if content.is_none() && raw.rows.is_some() {
                 let what = format!("nothing fills column {} of table {}", column.name, raw.name.get_ref());
-                self.sound::<()>(Err(self.wrong(text.span(), what, CONTENT_HINT)));
+                self.fault(text.span(), what, CONTENT_HINT);
             }
             Some((content, column.kind))
         });
@@ -86,8 +86,8 @@ impl Source<'_> {
         let Some(rows) = &raw.rows else { return Ok(None) };
         let rows_of = self.one_of(
             "rows",
-            Some(rows),
-            &[("trades", RowsOf::Trades), ("quotes", RowsOf::Quotes), ("changes", RowsOf::Changes)],
+            &raw.rows,
+            [("trades", RowsOf::Trades), ("quotes", RowsOf::Quotes), ("changes", RowsOf::Changes)],
             "\"changes\" makes a row of each tick with one of the table's fields; if rows is left out, only kdb+ clients publish rows",
         )?;
         let columns: Vec<_> =
@@ -103,11 +103,8 @@ impl Source<'_> {
         if rows_of != RowsOf::Trades && columns.iter().any(|(content, _)| *content == Content::Action) {
             let what =
                 format!("table {} has a column action, but its rows are not trades", raw.name.get_ref());
-            return Err(self.wrong(
-                rows.span(),
-                what,
-                "action tells trades from breaks, with rows = \"trades\"",
-            ));
+            let hint = "action tells trades from breaks, with rows = \"trades\"";
+            return Err(self.wrong(rows.span(), what, hint));
         }
         Ok(Some(Filler { table, rows: rows_of, columns }))
     }
@@ -188,23 +185,18 @@ impl Source<'_> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::plant::config::parse;
+    use crate::plant::config::testing::{PLANT, checked};
 
-    const PLANT: &str = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"itch50-moldudp64\"\n[[feed.line]]\n\
-                         address = \"239.1.1.1:1\"\ninterface = \"127.0.0.1\"\n[kdb]\nport = 0\n[[kdb.table]]\n";
+    const TABLE: &str = "[kdb]\nport = 0\n[[kdb.table]]\n";
 
     #[test]
     fn tables_are_filled_from_fields_and_stamps() {
-        let config = parse(
-            "plant.toml",
-            &format!(
-                "{PLANT}name = \"trade\"\nrows = \"trades\"\ncolumns = [\"time timespan\", \"sym symbol\", \
-                 \"price float TRDPRC_1\", \"size j 178\", \"at p event\", \"n long seq\"]\n"
-            ),
-        );
+        let config = checked(&format!(
+            "{PLANT}{TABLE}name = \"trade\"\nrows = \"trades\"\ncolumns = [\"time timespan\", \"sym symbol\", \
+             \"price float TRDPRC_1\", \"size j 178\", \"at p event\", \"n long seq\"]\n"
+        ));
         let kdb = config.unwrap().kdb.unwrap();
         assert_eq!(kdb.serve.tables[0].name(), "trade");
         let real = |fid| Content::Field(fid, DataType::REAL);
@@ -219,7 +211,7 @@ mod tests {
     fn what_is_wrong_is_said_with_its_place() {
         let table = |rows: &str, column: &str| {
             format!(
-                "{PLANT}name = \"t\"\n{rows}columns = [\"time timespan\", \"sym symbol\", \"{column}\"]\n"
+                "{PLANT}{TABLE}name = \"t\"\n{rows}columns = [\"time timespan\", \"sym symbol\", \"{column}\"]\n"
             )
         };
         let trades = "rows = \"trades\"\n";
@@ -242,7 +234,7 @@ mod tests {
             (table(trades, "price flaot BID"), "column price of table t has an unknown type: \"flaot\""),
             (table(trades, "x float BID").replace("symbol\"", "symbol BID\""), "sym is the item's name"),
         ] {
-            let said = parse("plant.toml", &text).unwrap_err().to_string();
+            let said = checked(&text).unwrap_err();
             assert!(said.contains(says), "{text}: {said}");
         }
     }

@@ -64,7 +64,7 @@ impl Source<'_> {
             let what = format!("port {} is that of {table} and of {other}", address.port());
             let span = port.as_ref().or(others_port.as_ref()).map_or_else(|| self.end(), Spanned::span);
             let hint = "each needs a port of its own; port = 0 takes a free one";
-            self.sound::<()>(Err(self.wrong(span, what, hint)));
+            self.fault(span, what, hint);
         }
     }
 }
@@ -79,12 +79,10 @@ fn are_one(one: SocketAddr, other: SocketAddr) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use crate::plant::config::parse;
+    use crate::plant::config::testing::PLANT;
 
-    const PLANT: &str = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"itch50-moldudp64\"\n[[feed.line]]\n\
-                         address = \"239.1.1.1:1\"\ninterface = \"127.0.0.1\"\n";
     const TABLE: &str = "[[kdb.table]]\nname = \"t\"\ncolumns = [\"time timespan\", \"sym symbol\", \"level float TRDPRC_1\"]\n";
 
     #[test]

@@ -57,8 +57,8 @@ impl Source<'_> {
         let servers = servers.iter().map(address).collect::<anyhow::Result<Vec<_>>>()?;
         let login = self.one_of(
             "kind",
-            raw.kind.as_ref(),
-            &[("moldudp64", false), ("soupbintcp", true)],
+            &raw.kind,
+            [("moldudp64", false), ("soupbintcp", true)],
             "the servers' protocol; \"moldudp64\" if left out",
         )?;
         let kind = match (&raw.user, login) {
@@ -77,18 +77,15 @@ impl Source<'_> {
                 )?,
             },
         };
-        let some = |raw: &Option<Spanned<String>>, default: Duration, hint: &str| match raw {
-            None => Ok(default),
-            Some(time) => {
-                arguments::some_duration(time.get_ref()).map_err(|error| self.wrong(time.span(), error, hint))
-            }
-        };
+        let some = |given, hint: &str| self.time(given, arguments::some_duration, hint);
+        let timeout = some(&raw.timeout, "timeout = \"250ms\" is the default");
+        let time = some(&raw.time, "time = \"5s\" is the default");
         Ok(RecoveryConfig {
             kind,
             servers,
-            timeout: some(&raw.timeout, Duration::from_millis(250), "timeout = \"250ms\" is the default")?,
+            timeout: timeout.unwrap_or(Duration::from_millis(250)),
             tries: raw.tries.map_or(4, Spanned::into_inner).max(1),
-            time: some(&raw.time, Duration::from_secs(5), "time = \"5s\" is the default")?,
+            time: time.unwrap_or(Duration::from_secs(5)),
             requests_per_second: raw.requests_per_second.map_or(1_000, Spanned::into_inner).max(1),
             max_hole: raw.max_hole.map_or(20_000, Spanned::into_inner),
         })

@@ -1,6 +1,6 @@
 //! `[[service]]`, `[[provider]]`, `[publishers]`: the plant's sources that speak OMM.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,11 +20,14 @@ use tapeline_wire::rssl::{self, ConnectionType, SubProtocol, Tls, TlsVersions};
 use toml::Spanned;
 
 use super::Source;
+use super::hub::MAX_CONNECTIONS;
+use super::source::span;
 
 /// The port at which EMA's NI providers connect to a hub by default.
 const USUAL_PORT: u16 = 14_003;
 /// Maximum number of services, and of providers: each is checked in turn.
 const MOST: usize = 64;
+const TIMEOUT_HINT: &str = "request_timeout = \"15s\" is the default";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -212,7 +215,7 @@ impl Source<'_> {
                 let what =
                     format!("id {} or name \"{}\" is that of another service", checked.id, checked.name);
                 let hint = "each service needs a name and an id of its own; the feeds have those of [hub], id 1 if left out";
-                self.sound::<()>(Err(self.wrong(service.id.span(), what, hint)));
+                self.fault(service.id.span(), what, hint);
             }
             services.push(checked);
         }
@@ -229,7 +232,7 @@ impl Source<'_> {
             if !raw.services.iter().any(is_used) {
                 let what = format!("provider \"{}\" belongs to no service", provider.name.get_ref());
                 let hint = "name it in providers = [...] of a [[service]]";
-                self.sound::<()>(Err(self.wrong(provider.name.span(), what, hint)));
+                self.fault(provider.name.span(), what, hint);
             }
         }
     }
@@ -256,44 +259,43 @@ impl Source<'_> {
     }
 
     fn service(&self, raw: &RawService, all: &RawSources, channel: u16) -> anyhow::Result<ServiceSettings> {
-        self.service_name(&raw.name)?;
-        let posts = self.one_of(
+        let hint = "the name that its source and its clients use";
+        self.name_fits("the service's name", raw.name.get_ref(), raw.name.span(), hint)?;
+        let posts = self.word(
             "posts",
-            raw.posts.as_ref(),
-            &[("refuse", Posts::Refuse), ("forward", Posts::Forward), ("reflect", Posts::Reflect)],
+            &raw.posts,
+            [("refuse", Posts::Refuse), ("forward", Posts::Forward), ("reflect", Posts::Reflect)],
             "\"forward\" passes posts to the source, \"reflect\" publishes their content",
         );
-        let posts = self.or(posts, Posts::Refuse);
         let sources = match (&raw.providers, &raw.publishers) {
             (Some(_), Some(publishers)) => {
                 let what = "publishers is set, but the service has interactive providers";
                 return Err(self.wrong(publishers.span(), what, "a service has one or the other"));
             }
             (None, publishers) => {
-                let sharing = self.one_of(
+                let sharing = self.word(
                     "sources",
-                    raw.sources.as_ref(),
-                    &[("merge", Sharing::Merge), ("first", Sharing::First)],
+                    &raw.sources,
+                    [("merge", Sharing::Merge), ("first", Sharing::First)],
                     "\"merge\" has the items of all publishers, \"first\" those of one while the others stand by",
                 );
                 let users = publishers.as_ref().map(|users| users.get_ref().clone());
-                Sourcing::Publishers { users, sharing: self.or(sharing, Sharing::Merge) }
+                Sourcing::Publishers { users, sharing }
             }
             (Some(names), None) => {
-                let policy = self.one_of(
+                let policy = self.word(
                     "sources",
-                    raw.sources.as_ref(),
-                    &[("first", Policy::First), ("balance", Policy::Balance), ("warm", Policy::Warm)],
+                    &raw.sources,
+                    [("first", Policy::First), ("balance", Policy::Balance), ("warm", Policy::Warm)],
                     "\"first\" is fail-over, \"balance\" spreads the items, \"warm\" opens them with all providers",
                 );
-                let policy = self.or(policy, Policy::First);
                 let mut of: Vec<usize> = Vec::new();
                 for name in names.get_ref() {
                     let known = |provider: &RawProvider| provider.name.get_ref() == name.get_ref();
                     let Some(number) = all.providers.iter().position(known) else {
                         let what = format!("there is no provider \"{}\"", name.get_ref());
                         let hint = "a provider is a table [[provider]] with its name and its servers";
-                        self.sound::<()>(Err(self.wrong(name.span(), what, hint)));
+                        self.fault(name.span(), what, hint);
                         continue;
                     };
                     if of.contains(&number) {
@@ -316,29 +318,28 @@ impl Source<'_> {
     /// The service as clients see it.
     fn for_clients(&self, raw: &RawService, service: &ServiceSettings) -> tapeline_hub::Service {
         let usual = tapeline_hub::Service::new(&service.name, service.id);
-        let usual_time = usual.request_timeout_ms;
         let on_demand = matches!(service.sources, Sourcing::Providers { .. });
         let is_cached = raw.cache.as_ref().is_none_or(|cache| *cache.get_ref());
         if let Some(cache) = raw.cache.as_ref().filter(|_| !on_demand && !is_cached) {
             let what =
                 "cache is false, but no provider could be asked for the image that a second client needs";
             let hint = "leave cache out: publishers send an image once; only interactive providers can be asked again";
-            self.sound::<()>(Err(self.wrong(cache.span(), what, hint)));
+            self.fault(cache.span(), what, hint);
         }
         if let Some(unknown) = raw.unknown.as_ref().filter(|_| on_demand) {
             let what = "unknown is set, but the service's providers are asked for each item";
             let hint = "leave unknown out: the provider decides which items exist";
-            self.sound::<()>(Err(self.wrong(unknown.span(), what, hint)));
+            self.fault(unknown.span(), what, hint);
         }
         tapeline_hub::Service {
             on_demand,
             is_cached,
-            unknown: self.unknown(raw.unknown.as_ref()),
+            unknown: self.unknown(&raw.unknown),
             posts: service.posts,
             request_timeout_ms: self.milliseconds(
-                raw.request_timeout.as_ref(),
-                usual_time,
-                "request_timeout = \"15s\" is the default",
+                &raw.request_timeout,
+                usual.request_timeout_ms,
+                TIMEOUT_HINT,
             ),
             ..usual
         }
@@ -346,39 +347,22 @@ impl Source<'_> {
 
     fn provider(&self, raw: &RawProvider, max_items: usize) -> anyhow::Result<ProviderSettings> {
         let usual = consumer::ConsumerSettings::default();
-        let request_timeout = match &raw.request_timeout {
-            None => usual.request_timeout,
-            Some(time) => {
-                let hint = "request_timeout = \"15s\" is the default";
-                let given = arguments::some_duration(time.get_ref());
-                let given = given.map_err(|error| self.wrong(time.span(), error, hint));
-                self.or(given, usual.request_timeout)
-            }
-        };
+        let request_timeout = self.time(&raw.request_timeout, arguments::some_duration, TIMEOUT_HINT);
         let user = raw.user.as_ref().map_or("tapeline", |user| user.get_ref());
-        if user.is_empty() || user.len() > 255 {
-            let span = raw.user.as_ref().map_or(0..0, Spanned::span);
-            let what = format!("user has {} bytes; 1 to 255 are expected", user.len());
-            self.sound::<()>(Err(self.wrong(span, what, "user = \"tapeline\" is the default")));
-        }
+        self.sound(self.name_fits("user", user, span(&raw.user), "user = \"tapeline\" is the default"));
         let password = match &raw.password_file {
             None => None,
             Some(file) => {
-                let text = String::from_utf8(self.file(file)?);
-                let text = text.map_err(|_| {
-                    self.wrong(
-                        file.span(),
-                        "the password is not text",
-                        "the file's first line is the password",
-                    )
-                })?;
+                let hint = "the file's first line is the password";
+                let text = String::from_utf8(self.file(file)?)
+                    .map_err(|_| self.wrong(file.span(), "the password is not text", hint))?;
                 Some(text.lines().next().unwrap_or_default().to_owned())
             }
         };
         Ok(ProviderSettings {
             name: raw.name.get_ref().clone(),
             consumer: consumer::ConsumerSettings {
-                request_timeout,
+                request_timeout: request_timeout.unwrap_or(usual.request_timeout),
                 // A warm standby is retried with short waits, so that it is found as soon as it is useful.
                 reconnect: consumer::Backoff { most: Duration::from_secs(5), ..usual.reconnect },
                 most_items: max_items.saturating_add(Settings::default().max_private),
@@ -392,16 +376,14 @@ impl Source<'_> {
     }
 
     fn hosts(&self, raw: &RawProvider) -> anyhow::Result<Vec<Host>> {
-        let websocket = raw.websocket.is_some();
-        let protocol = self.one_of(
+        let protocol = self.word(
             "websocket",
-            raw.websocket.as_ref(),
-            &[("rwf", SubProtocol::Rwf), ("json", SubProtocol::TrJson2)],
+            &raw.websocket,
+            [("rwf", SubProtocol::Rwf), ("json", SubProtocol::TrJson2)],
             "leave websocket out for RSSL over TCP",
         );
-        let protocol = self.or(protocol, SubProtocol::Rwf);
         let mut transport = rssl::ConnectionSettings::default();
-        if websocket {
+        if raw.websocket.is_some() {
             transport.connection_type = ConnectionType::WebSocket;
             transport.ws_protocols = vec![protocol];
         }
@@ -436,30 +418,16 @@ impl Source<'_> {
     }
 
     fn door(&self, raw: &RawPublishers) -> anyhow::Result<Door> {
-        let max_connections = raw.max_connections.as_ref().map_or(100, |count| *count.get_ref());
-        if !(1..=super::hub::MAX_CONNECTIONS).contains(&max_connections) {
-            let span = raw.max_connections.as_ref().map_or(0..0, Spanned::span);
-            let what = format!("max_connections is {max_connections}; 1 to 1048576 are expected");
-            self.sound::<()>(Err(self.wrong(span, what, "max_connections = 100 is the default")));
-        }
-        let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
+        let hint = "max_connections = 100 is the default";
+        let most = self.number("max_connections", &raw.max_connections, 100, MAX_CONNECTIONS, hint);
         Ok(Door {
-            address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
+            max_connections: self.or(most, 100),
+            address: self.listens(&raw.bind, raw.port, USUAL_PORT),
             transport: Arc::new(rssl::ConnectionSettings {
-                tls: self.certificate(raw.cert.as_ref(), raw.key.as_ref())?,
+                tls: self.certificate(&raw.cert, &raw.key)?,
                 ..rssl::ConnectionSettings::default()
             }),
-            max_connections,
         })
-    }
-
-    fn service_name(&self, name: &Spanned<String>) -> anyhow::Result<()> {
-        let len = name.get_ref().len();
-        if (1..=255).contains(&len) {
-            return Ok(());
-        }
-        let what = format!("the service's name has {len} bytes; 1 to 255 are expected");
-        Err(self.wrong(name.span(), what, "the name that its source and its clients use"))
     }
 }
 
@@ -476,14 +444,10 @@ mod tests {
     use tapeline_hub::Unknown;
 
     use super::*;
-    use crate::plant::config::{Config, parse};
-    use tapeline_console::failure::Hinted;
+    use crate::plant::config::{Config, parse, testing};
 
     fn checked(text: &str) -> Result<Config, String> {
-        parse("plant.toml", &format!("[plant]\nring = \"r\"\n{text}")).map_err(|error| {
-            let hint = error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map_or("", Hinted::hint);
-            format!("{error} ({hint})")
-        })
+        testing::checked(&format!("[plant]\nring = \"r\"\n{text}"))
     }
 
     const PROVIDER: &str = "[[provider]]\nname = \"a\"\nservers = [\"127.0.0.1:14002\"]\n";

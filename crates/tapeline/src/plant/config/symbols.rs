@@ -11,6 +11,7 @@ use tapeline_plant::{ConsolidationSettings, Participant};
 use toml::Spanned;
 
 use super::Source;
+use super::source::span;
 
 /// Maximum length of a consolidated item's suffix.
 const MAX_SUFFIX: usize = 32;
@@ -80,21 +81,20 @@ impl Source<'_> {
     /// configuration's folder.
     fn symbols_of_file(&self, file: &Spanned<String>) -> anyhow::Result<Symbols> {
         let path = self.beside(Path::new(file.get_ref()));
+        let shown = paths::shown(&path);
         let hint = "a text file with one symbol a line, such as AAPL or MSFT*; # begins a comment";
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            self.wrong(file.span(), format!("cannot read {}: {error}", paths::shown(&path)), hint)
-        })?;
+        let wrong = |what: String| self.wrong(file.span(), what, hint);
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| wrong(format!("cannot read {shown}: {error}")))?;
         let mut symbols = Symbols::default();
         for (line, number) in text.lines().zip(1..) {
             let pattern = line.split('#').next().unwrap_or_default().trim();
             if !pattern.is_empty() {
-                symbols.add(pattern).map_err(|error| {
-                    self.wrong(file.span(), format!("{}:{number}: {error}", paths::shown(&path)), hint)
-                })?;
+                symbols.add(pattern).map_err(|error| wrong(format!("{shown}:{number}: {error}")))?;
             }
         }
         if symbols.is_empty() {
-            return Err(self.wrong(file.span(), format!("{} contains no symbol", paths::shown(&path)), hint));
+            return Err(wrong(format!("{shown} contains no symbol")));
         }
         Ok(symbols)
     }
@@ -141,13 +141,9 @@ impl Source<'_> {
         }
         let suffix = raw.suffix();
         if suffix.is_empty() || suffix.len() > MAX_SUFFIX {
-            let span = raw.suffix.as_ref().map_or(0..0, Spanned::span);
             let what = format!("suffix is \"{suffix}\"; one to {MAX_SUFFIX} bytes are expected");
-            return Err(self.wrong(
-                span,
-                what,
-                "AAPL's best is published as AAPL.NBBO with suffix = \".NBBO\"",
-            ));
+            let hint = "AAPL's best is published as AAPL.NBBO with suffix = \".NBBO\"";
+            return Err(self.wrong(span(&raw.suffix), what, hint));
         }
         // Cannot truncate: there are at most 64 feeds.
         let number = feeds.len() as u16;
@@ -159,7 +155,8 @@ impl Source<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, parse};
+    use crate::plant::config::parse;
+    use crate::plant::config::testing::checked;
 
     const PLANT: &str = "[plant]\nring = \"r\"\n";
 
@@ -171,10 +168,6 @@ mod tests {
         )
     }
 
-    fn checked(text: &str) -> Result<Config, String> {
-        parse("plant.toml", text).map_err(|error| format!("{error:?}"))
-    }
-
     #[test]
     fn symbols_and_orders_of_a_feed() {
         let text = [PLANT, &feed("a", "symbols = [\"AAPL\", \"MS*\"]\nmarket_by_order = true")].concat();
@@ -183,19 +176,20 @@ mod tests {
         let symbols = feed.symbols.as_ref().unwrap();
         assert!(symbols.contains("MSFT") && !symbols.contains("IBM"));
         assert!(feed.market_by_order && feed.venue == "a" && config.nbbo.is_none());
-        let bad = [PLANT, &self::feed("a", "symbols = [\"AA*PL\"]")].concat();
-        let said = checked(&bad).unwrap_err();
-        assert!(said.contains("plant.toml:6:12:") && said.contains("\"AA*PL\""), "{said}");
-        let bad = [PLANT, &self::feed("a", "symbols_file = \"no such file\"")].concat();
-        let said = checked(&bad).unwrap_err();
-        assert!(said.contains("plant.toml:6:16: cannot read no such file"), "{said}");
-        let every =
-            [PLANT, "publish = \"every-message\"\n", &self::feed("a", "symbols = [\"AAPL\"]")].concat();
-        let said = checked(&every).unwrap_err();
-        assert!(said.contains("every-message"), "{said}");
         let iex = self::feed("a", "market_by_order = true").replace("itch50-moldudp64", "iex-deep-1.0");
-        let said = checked(&[PLANT, &iex].concat()).unwrap_err();
-        assert!(said.contains("has no orders"), "{said}");
+        for (plant, feed, says) in [
+            ("", self::feed("a", "symbols = [\"AA*PL\"]"), &["plant.toml:6:12:", "\"AA*PL\""][..]),
+            (
+                "",
+                self::feed("a", "symbols_file = \"no such file\""),
+                &["plant.toml:6:16: cannot read no such file"],
+            ),
+            ("publish = \"every-message\"\n", self::feed("a", "symbols = [\"AAPL\"]"), &["every-message"]),
+            ("", iex, &["has no orders"]),
+        ] {
+            let said = checked(&[PLANT, plant, &feed].concat()).unwrap_err();
+            assert!(says.iter().all(|says| said.contains(says)), "{said}");
+        }
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! `[hub.web]`: metrics, health and the live page, over HTTP.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use serde::Deserialize;
 use tapeline_node::web::WebConfig;
 use toml::Spanned;
@@ -26,17 +24,14 @@ pub(super) struct RawWeb {
 impl Source<'_> {
     /// Checks the address of the page.
     pub(super) fn web(&self, raw: RawWeb) -> anyhow::Result<WebConfig> {
-        let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
+        let address = self.listens(&raw.bind, raw.port, USUAL_PORT);
         let names = raw.names.iter().map(|name| {
             let text = name.get_ref();
             let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
             if text.is_empty() || !text.bytes().all(is_name) {
                 let what = format!("names contains \"{text}\"; a host name is expected");
-                return Err(self.wrong(
-                    name.span(),
-                    what,
-                    "names = [\"plant1.example.com\"], without a port",
-                ));
+                let hint = "names = [\"plant1.example.com\"], without a port";
+                return Err(self.wrong(name.span(), what, hint));
             }
             Ok(text.clone())
         });
@@ -44,10 +39,10 @@ impl Source<'_> {
             && items.get_ref().len() > MOST_ITEMS
         {
             let what = format!("items has {} names; {MOST_ITEMS} at most are shown", items.get_ref().len());
-            self.sound::<()>(Err(self.wrong(items.span(), what, "more can be added on the page")));
+            self.fault(items.span(), what, "more can be added on the page");
         }
         Ok(WebConfig {
-            address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
+            address,
             names: names.filter_map(|name| self.sound(name)).collect(),
             items: raw.items.map(Spanned::into_inner).unwrap_or_default(),
         })

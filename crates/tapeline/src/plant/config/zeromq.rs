@@ -1,6 +1,5 @@
 //! `[hub.zeromq]`: the data for ZeroMQ subscribers, and its port.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -48,29 +47,20 @@ impl Source<'_> {
         }
         let raw = raw.get_ref();
         let usual = zmtp::PublisherSettings::default();
-        let queue_bytes = self.or(self.size(raw.queue.as_ref(), usual.queue_bytes), usual.queue_bytes);
+        let queue_bytes = self.size_or(&raw.queue, usual.queue_bytes);
         if let Some(queue) = &raw.queue
             && queue_bytes < LEAST_QUEUE
         {
             let what = format!("queue is {queue_bytes} bytes; at least {LEAST_QUEUE} are expected");
             let hint = "the most that is queued for one subscriber: \"8MiB\" is the default";
-            self.sound::<()>(Err(self.wrong(queue.span(), what, hint)));
+            self.fault(queue.span(), what, hint);
         }
-        let images_every = raw.images_every.as_ref().and_then(|every| {
-            let hint = "\"10s\" is the default; \"0s\" sends no images but the plant's own refreshes";
-            let time = arguments::duration(every.get_ref());
-            self.sound(time.map_err(|error| self.wrong(every.span(), error, hint)))
-        });
-        let images_every = images_every.unwrap_or(IMAGES_EVERY);
-        let body = self.one_of(
-            "body",
-            raw.body.as_ref(),
-            &[("rwf", Body::Rwf), ("json", Body::Json)],
-            "\"rwf\" is the message as the plant has it",
-        );
-        let body = self.or(body, Body::Rwf);
+        let hint = "\"10s\" is the default; \"0s\" sends no images but the plant's own refreshes";
+        let images_every = self.time(&raw.images_every, arguments::duration, hint).unwrap_or(IMAGES_EVERY);
+        let hint = "\"rwf\" is the message as the plant has it";
+        let body = self.word("body", &raw.body, [("rwf", Body::Rwf), ("json", Body::Json)], hint);
         Ok(ZeromqConfig {
-            address: SocketAddr::new(self.bind(raw.bind.as_ref())?, raw.port.unwrap_or(USUAL_PORT)),
+            address: self.listens(&raw.bind, raw.port, USUAL_PORT),
             body,
             images_every: (!images_every.is_zero()).then_some(images_every),
             settings: zmtp::PublisherSettings {
