@@ -13,6 +13,8 @@ use tapeline_measure::Recorder;
 use tapeline_node::hub::ClientReport;
 use tapeline_perf::path::from_hex;
 
+use super::words;
+
 /// The items that the clients have open: with hundreds of symbols, three of the busier ones with a fiftieth of all
 /// messages, so that the clients' work does not distort what is measured at the subscribers; with few symbols, the
 /// busiest. The simulated exchange always uses these names.
@@ -71,26 +73,13 @@ impl Clients {
     ) -> anyhow::Result<Self> {
         let mut parts = Vec::new();
         for Kind { name, options, .. } in KINDS {
-            let server = hub.to_string();
-            let fixed = [
-                "omm",
-                "watch",
-                "--server",
-                &server,
-                "--service",
-                "DEMO",
-                "--user",
-                name,
-                // The client ends with the plant.
-                "--until-closed",
-                "--quiet",
-                "--format",
-                "json",
-                "--timed",
-                warm_up,
-            ];
-            let words = fixed.into_iter().chain(options.iter().copied()).chain(items);
-            let mut part = Part::start(name, &words.map(str::to_owned).collect::<Vec<_>>())?;
+            // The client ends with the plant.
+            let mut words = words(&format!(
+                "omm watch --server {hub} --service DEMO --until-closed --quiet --format json --timed {warm_up} --user"
+            ));
+            words.push(name.to_owned());
+            words.extend(options.iter().chain(&items).map(|word| (*word).to_owned()));
+            let mut part = Part::start(name, &words)?;
             while part.says::<Value>(limit, stop, || {})?["event"] != "connected" {}
             parts.push(part);
         }

@@ -13,7 +13,7 @@ use tapeline_measure::figures::quantity;
 use tapeline_perf::path::PathReport;
 use tapeline_ring::Name;
 
-use super::START_LIMIT;
+use super::{START_LIMIT, words};
 
 /// How to handle the journal of a demo's plant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -111,44 +111,17 @@ impl Kept {
     /// did.
     pub(super) fn replay(&self, limit: Duration, stop: &Stop) -> anyhow::Result<Replayed> {
         let ring = Name::new(&format!("demo-{}-again", std::process::id()))?;
-        let (name, folder) = (ring.to_string(), self.folder.display().to_string());
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let mut replay =
+            words(&format!("journal replay --onto {ring} --speed max --subscribers 1 --format json"));
+        replay.push(self.folder.display().to_string());
+        let subscriber = words(&format!(
+            "plant measure --ring {ring} --label replayed --from oldest --wait-for-ring {}s --checksum --format json",
+            START_LIMIT.as_secs()
+        ));
         let _gone = Gone(ring);
-        let mut replay = Part::start(
-            "replay",
-            &words(&[
-                "journal",
-                "replay",
-                &folder,
-                "--onto",
-                &name,
-                "--speed",
-                "max",
-                "--subscribers",
-                "1",
-                "--format",
-                "json",
-            ]),
-        )?;
+        let mut replay = Part::start("replay", &replay)?;
         let begun = tapeline_measure::monotonic_ns();
-        let mut subscriber = Part::start(
-            "replay's subscriber",
-            &words(&[
-                "plant",
-                "measure",
-                "--ring",
-                &name,
-                "--label",
-                "replayed",
-                "--from",
-                "oldest",
-                "--wait-for-ring",
-                &format!("{}s", START_LIMIT.as_secs()),
-                "--checksum",
-                "--format",
-                "json",
-            ]),
-        )?;
+        let mut subscriber = Part::start("replay's subscriber", &subscriber)?;
         let done: Done = replay.says(limit, stop, || {})?;
         let report: PathReport = subscriber.says(START_LIMIT, stop, || {})?;
         let seconds = (tapeline_measure::monotonic_ns() - begun) as f64 / 1e9;
@@ -225,7 +198,6 @@ impl Replayed {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
     use tapeline_perf::path::{Ending, Meter};
 

@@ -16,11 +16,9 @@ use std::time::Duration;
 use clap::Args;
 use serde::Deserialize;
 use serde_json::json;
-use tapeline_console::arguments;
-use tapeline_console::output::{self, Format, Progress};
+use tapeline_console::output::Progress;
 use tapeline_console::part::Part;
-use tapeline_console::paths::{self, FilePath};
-use tapeline_console::stop::Stop;
+use tapeline_console::{FilePath, Format, Stop, arguments, output, paths};
 use tapeline_measure::{Clock, Jitter, Nanos, Spent, Trend, Verdict, cores};
 use tapeline_node::report::{PlantReport, Ready};
 use tapeline_perf::path::{Joined, PathReport, RelayReport};
@@ -360,32 +358,24 @@ impl Demo {
     }
 
     fn sender(&self, stage: &Stage, rate: Option<u64>, duration: Duration) -> Vec<String> {
-        let words = match &self.capture {
-            Some(file) => vec![
-                "feed".into(),
-                "replay".into(),
-                file.display().to_string(),
-                "--speed".into(),
-                self.speed.clone(),
-            ],
-            None => vec![
-                "feed".into(),
-                "simulate".into(),
-                "--rate".into(),
-                rate.unwrap_or(0).to_string(),
-                "--duration".into(),
-                format!("{}ms", duration.as_millis()),
-                "--symbols".into(),
-                self.symbols.to_string(),
-                "--seed".into(),
-                self.seed.to_string(),
-                "--pack".into(),
-                self.pack.clone(),
-                "--wait".into(),
-                stage.sender_wait().into(),
-            ],
+        let mut line = match &self.capture {
+            Some(file) => {
+                let mut line = words("feed replay");
+                line.extend([file.display().to_string(), "--speed".to_owned(), self.speed.clone()]);
+                line
+            }
+            None => words(&format!(
+                "feed simulate --rate {} --duration {}ms --symbols {} --seed {} --pack {} --wait {}",
+                rate.unwrap_or(0),
+                duration.as_millis(),
+                self.symbols,
+                self.seed,
+                self.pack,
+                stage.sender_wait()
+            )),
         };
-        words.into_iter().chain(stage.destination()).collect()
+        line.extend(stage.destination());
+        line
     }
 
     /// The simulated exchange begins with message 1; an excerpt of a real day begins anywhere.
@@ -425,6 +415,11 @@ impl Demo {
             "parts": outcome::parts(said),
         })
     }
+}
+
+/// The words of a command line, none of which has a space in it.
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
 }
 
 /// Measures the noise of the cores before anything runs on them.

@@ -55,42 +55,27 @@ pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow:
 
 /// The receivers: what each subscriber and each client of the hub received and lost, and the age of its data.
 fn clients(said: &Said) -> anyhow::Result<Vec<run_folder::Client>> {
-    let verdict = |lost| if lost == 0 { Verdict::Pass } else { Verdict::Lossy };
+    let of = |name: &str, over: &str, received, lost, percentiles| run_folder::Client {
+        name: name.to_owned(),
+        over: over.to_owned(),
+        received,
+        lost,
+        verdict: if lost == 0 { Verdict::Pass } else { Verdict::Lossy },
+        percentiles,
+    };
     let mut clients = Vec::new();
     for (number, subscriber) in (1..).zip(&said.subscribers) {
-        let lost = lost_by(said, subscriber);
-        let hops = subscriber.latencies()?;
-        let due = hops.iter().find(|(hop, _)| *hop == Hop::DueToReceived);
-        clients.push(run_folder::Client {
-            name: format!("subscriber {number}"),
-            over: "shared memory".to_owned(),
-            received: subscriber.received,
-            lost,
-            verdict: verdict(lost),
-            percentiles: due.map(|(_, recorder)| recorder.percentiles()).unwrap_or_default(),
-        });
+        let due = recorder(Hop::DueToReceived, &subscriber.latencies()?).map(|due| due.percentiles());
+        let (name, lost) = (format!("subscriber {number}"), lost_by(said, subscriber));
+        clients.push(of(&name, "shared memory", subscriber.received, lost, due.unwrap_or_default()));
     }
     for client in &said.clients {
-        let lost = lost_by_client(said, client);
-        clients.push(run_folder::Client {
-            name: client.name.to_owned(),
-            over: client.over.to_owned(),
-            received: client.received,
-            lost,
-            verdict: verdict(lost),
-            percentiles: client.age.percentiles(),
-        });
+        let (lost, age) = (lost_by_client(said, client), client.age.percentiles());
+        clients.push(of(client.name, client.over, client.received, lost, age));
     }
     if let Some(replayed) = &said.replayed {
         let lost = missing_in_journal(said)?;
-        clients.push(run_folder::Client {
-            name: "journal".to_owned(),
-            over: "disk, replayed".to_owned(),
-            received: replayed.ticks,
-            lost,
-            verdict: verdict(lost),
-            percentiles: Percentiles::default(),
-        });
+        clients.push(of("journal", "disk, replayed", replayed.ticks, lost, Percentiles::default()));
     }
     Ok(clients)
 }
@@ -143,37 +128,30 @@ fn columns(subscribers: &[PathReport]) -> anyhow::Result<Vec<(String, Recorder, 
         .iter()
         .map(|subscriber| Ok((subscriber.latencies()?, subscriber.clock_error_ns)))
         .collect::<anyhow::Result<_>>()?;
-    let of = |hop: Hop, from: &[(Hop, Recorder)]| {
-        from.iter().find(|(found, _)| *found == hop).map(|(_, recorder)| recorder.clone())
-    };
     for hop in [Hop::WireToDecoded, Hop::DecodedToSequenced] {
         // All subscribers see the same stamps of the plant: one of them is enough.
-        if let Some((recorder, error)) = all.first().and_then(|(hops, error)| Some((of(hop, hops)?, *error)))
-        {
-            columns.push((hop.to_string(), recorder, error));
+        if let Some((hops, error)) = all.first() {
+            columns.extend(recorder(hop, hops).map(|recorder| (hop.to_string(), recorder, *error)));
         }
     }
     for (number, (hops, error)) in (1..).zip(&all) {
-        if let Some(recorder) = of(Hop::SequencedToReceived, hops) {
-            columns.push((format!("→received {number}"), recorder, *error));
-        }
+        let received = recorder(Hop::SequencedToReceived, hops);
+        columns.extend(received.map(|recorder| (format!("→received {number}"), recorder, *error)));
     }
     for hop in [Hop::WireToReceived, Hop::DueToReceived] {
-        let mut merged: Option<(Recorder, u64)> = None;
-        for (recorder, error) in all.iter().filter_map(|(hops, error)| Some((of(hop, hops)?, *error))) {
-            match &mut merged {
-                None => merged = Some((recorder, error)),
-                Some((sum, most)) => {
-                    sum.merge(&recorder);
-                    *most = error.max(*most);
-                }
-            }
-        }
-        if let Some((recorder, error)) = merged {
-            columns.push((hop.to_string(), recorder, error));
-        }
+        let each = all.iter().filter_map(|(hops, error)| Some((recorder(hop, hops)?, *error)));
+        let merged = each.reduce(|(mut sum, most), (recorder, error)| {
+            sum.merge(&recorder);
+            (sum, error.max(most))
+        });
+        columns.extend(merged.map(|(recorder, error)| (hop.to_string(), recorder, error)));
     }
     Ok(columns)
+}
+
+/// The latencies of one of the hops.
+fn recorder(hop: Hop, from: &[(Hop, Recorder)]) -> Option<Recorder> {
+    from.iter().find(|(found, _)| *found == hop).map(|(_, recorder)| recorder.clone())
 }
 
 /// Where the time goes, for all subscribers together, beside a bare relay's.

@@ -10,6 +10,7 @@ use tapeline_ring::Name;
 use tapeline_wire::udp::{ReceiveOptions, UdpReceiver};
 
 use super::journal::Kept;
+use super::words;
 
 /// What the plant offers to network clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,14 +105,14 @@ impl Stage {
 
     /// The plant's command line.
     pub(super) fn plant(&self) -> Vec<String> {
-        let config = self.config.display().to_string();
-        ["plant", "--config", &config, "--until-end-of-session", "--format", "json"].map(String::from).into()
+        let mut words = words("plant --until-end-of-session --format json --config");
+        words.push(self.config.display().to_string());
+        words
     }
 
     /// The command line of a bare relay in the plant's place.
     pub(super) fn relay(&self) -> Vec<String> {
-        let mut words: Vec<String> =
-            ["plant", "relay", "--ring", &self.ring.to_string()].map(String::from).into();
+        let mut words = words(&format!("plant relay --ring {}", self.ring));
         for line in &self.lines {
             words.extend(["--line".to_owned(), line.to_string()]);
         }
@@ -123,30 +124,13 @@ impl Stage {
 
     /// A subscriber's command line; the first is number 1.
     pub(super) fn subscriber(&self, number: usize) -> Vec<String> {
-        let (ring, label) = (self.ring.to_string(), format!("subscriber-{number}"));
+        let Self { ring, warm_up, .. } = self;
         let wait = if self.cores.is_some() { "spin" } else { "park" };
-        let mut words: Vec<String> = [
-            "plant",
-            "measure",
-            "--ring",
-            &ring,
-            "--label",
-            &label,
-            "--from",
-            "oldest",
-            "--wait",
-            wait,
-            "--announce",
-            "--until-end-of-session",
-            "--warm-up",
-            self.warm_up,
-            // For the comparison with the journal.
-            "--checksum",
-            "--format",
-            "json",
-        ]
-        .map(String::from)
-        .into();
+        // With a checksum, for the comparison with the journal.
+        let mut words = words(&format!(
+            "plant measure --ring {ring} --label subscriber-{number} --from oldest --wait {wait} --announce \
+             --until-end-of-session --warm-up {warm_up} --checksum --format json"
+        ));
         if let Some(core) = self.core(1 + number) {
             words.extend(["--cpu".to_owned(), core.to_string()]);
         }
@@ -160,8 +144,7 @@ impl Stage {
 
     /// The sender's options: destination, core, and report format.
     pub(super) fn destination(&self) -> Vec<String> {
-        let mut words: Vec<String> =
-            ["--interface", "127.0.0.1", "--format", "json"].map(String::from).into();
+        let mut words = words("--interface 127.0.0.1 --format json");
         for (option, line) in ["--to", "--also"].into_iter().zip(&self.lines) {
             words.extend([option.to_owned(), line.to_string()]);
         }
