@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value as Json;
-use tapeline_client::connection::MOST_MALFORMED;
-use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
+use tapeline_client::connection::{JsonSettings, MOST_MALFORMED, RoleConnection, Side};
 use tapeline_client::ema_config::Group;
 use tapeline_client::server::{Connections, Serve};
 use tapeline_console::omm::dictionaries::DictionaryArgs;
-use tapeline_console::omm::say_accept_error;
-use tapeline_console::omm::say_notes;
 use tapeline_console::omm::transport::{ConfigArgs, ServerArgs};
+use tapeline_console::omm::{say_accept_error, say_notes};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::login::{LoginFeatures, ROLE_PROVIDER};
@@ -21,12 +19,12 @@ use tapeline_omm::role::Outbox;
 use tapeline_omm::role::acceptor::{
     Acceptor, AcceptorApplication, AcceptorEvent, AcceptorSettings, PublishedItem,
 };
-use tapeline_omm::rwf::{Container, DataState, MessageView, StateCode, StreamState};
-use tapeline_omm::{Dictionary, FieldList, State};
+use tapeline_omm::rwf::{Container, MessageView, StateCode};
+use tapeline_omm::{Dictionary, FieldList};
 use tapeline_wire::rssl::{ConnectionId, Negotiated, Sender};
 
 use super::lines::{LineFormat, Lines};
-use super::serving;
+use super::serving::{self, closed};
 
 /// Accept non-interactive providers, and show what they publish.
 #[derive(Debug, Args)]
@@ -199,17 +197,12 @@ impl AcceptorApplication for Taking<'_> {
             AcceptorEvent::Login { request, is_reissue } => {
                 *self.user = String::from_utf8_lossy(request.user).into_owned();
                 let is_denied = self.hub.deny.as_ref().is_some_and(|denied| denied == self.user);
-                let text: Option<&[u8]> = if is_denied {
-                    Some(b"This user is not let in")
-                } else if request.attributes.role != Some(ROLE_PROVIDER) {
-                    Some(b"Providers alone are let in here: the login's role is another")
-                } else {
-                    None
-                };
-                if let Some(text) = text {
-                    let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
-                    let state = State { stream, data, code: StateCode::NOT_ENTITLED, text };
-                    let _ = acceptor.login_status(out, state);
+                if is_denied || request.attributes.role != Some(ROLE_PROVIDER) {
+                    let text: &[u8] = match is_denied {
+                        true => b"This user is not let in",
+                        false => b"Providers alone are let in here: the login's role is another",
+                    };
+                    let _ = acceptor.login_status(out, closed(StateCode::NOT_ENTITLED, text));
                     self.hub.lines.event("denied", &[("user", self.user.as_str().into())]);
                     return;
                 }
@@ -224,10 +217,8 @@ impl AcceptorApplication for Taking<'_> {
                 if let Err(refused) = acceptor.accept_login(out, &request, features) {
                     anstream::eprintln!("note: an answer to {} cannot be written: {refused}", self.user);
                     // The login's attributes leave no space for the features of this side.
-                    let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
                     let text = b"The login is too long to be answered";
-                    let code = StateCode::USAGE_ERROR;
-                    let _ = acceptor.login_status(out, State { stream, data, code, text });
+                    let _ = acceptor.login_status(out, closed(StateCode::USAGE_ERROR, text));
                     return;
                 }
                 if !is_reissue {

@@ -7,6 +7,7 @@ mod texts;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
@@ -53,52 +54,54 @@ pub(crate) struct DecodeArgs {
 
 impl DecodeArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        let dictionary = self.dictionary.load()?;
-        let names = Names::default();
+        let decoder = Decoder { args: self, dictionary: self.dictionary.load()?, names: Names::default() };
         let mut is_good = true;
-        let mut each = |found: Found| {
-            match found {
-                Found::Pieces(pieces) => {
-                    for piece in &pieces {
-                        is_good &= match &piece.content {
-                            Content::Bytes(bytes) => self.show(piece, bytes, &dictionary)?,
-                            Content::Text(text) => self.show_text(piece, text, &dictionary, &names)?,
-                        };
-                    }
-                }
-                Found::Capture(source, bytes) => {
-                    is_good &= self.show_capture(&source, &bytes, &dictionary, &names)?;
-                }
-            }
-            anyhow::Ok(())
-        };
         if self.input.is_empty() {
-            each(input::standard_input(self.lines)?)?;
+            is_good &= decoder.show(&input::standard_input(self.lines)?)?;
         }
         for word in &self.input {
             let path = PathBuf::from(word);
-            if path.exists() {
-                each(input::file(&path, self.lines)?)?;
-            } else {
-                each(Found::Pieces(vec![input::word(word)?]))?;
-            }
+            let found = match path.exists() {
+                true => input::file(&path, self.lines)?,
+                false => Found::Pieces(vec![input::word(word)?]),
+            };
+            is_good &= decoder.show(&found)?;
         }
-        for (id, name) in names.all() {
+        for (id, name) in decoder.names.all() {
             anstream::eprintln!(
                 "note: JSON has names of services where RWF has numbers: {id} stands for {name}"
             );
         }
         Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
+
+/// What the decoding of all inputs shares.
+struct Decoder<'a> {
+    args: &'a DecodeArgs,
+    dictionary: Arc<Dictionary>,
+    names: Names,
+}
+
+impl Decoder<'_> {
+    /// Shows an input; returns whether all of it could be read.
+    fn show(&self, found: &Found) -> anyhow::Result<bool> {
+        let pieces = match found {
+            Found::Pieces(pieces) => pieces,
+            Found::Capture(source, bytes) => return self.show_capture(source, bytes),
+        };
+        let mut is_good = true;
+        for piece in pieces {
+            is_good &= match &piece.content {
+                Content::Bytes(bytes) => self.show_bytes(piece, bytes)?,
+                Content::Text(text) => self.show_text(piece, text)?,
+            };
+        }
+        Ok(is_good)
+    }
 
     /// Shows a capture; returns whether every connection could be followed to its end.
-    fn show_capture(
-        &self,
-        source: &str,
-        bytes: &[u8],
-        dictionary: &Dictionary,
-        names: &Names,
-    ) -> anyhow::Result<bool> {
+    fn show_capture(&self, source: &str, bytes: &[u8]) -> anyhow::Result<bool> {
         let recording = capture::open(bytes).with_context(|| format!("cannot read {source}"))?;
         let Recording::Datagrams(mut capture) = recording else {
             anyhow::bail!("{source} is not a packet capture");
@@ -106,7 +109,7 @@ impl DecodeArgs {
         let streams = streams::streams(&mut capture)?;
         let (sent, lost) = captured::messages(&streams);
         for message in &sent {
-            self.show_sent(message, dictionary, names)?;
+            self.show_sent(message)?;
         }
         if sent.is_empty() && lost.is_empty() {
             anstream::eprintln!("note: there is no connection over TCP in {source}");
@@ -117,87 +120,82 @@ impl DecodeArgs {
         Ok(lost.is_empty() && !sent.is_empty())
     }
 
-    fn show_sent(&self, sent: &Sent, dictionary: &Dictionary, names: &Names) -> anyhow::Result<()> {
+    fn show_sent(&self, sent: &Sent) -> anyhow::Result<()> {
         let Sent { moment, source, destination, offset, is_json, bytes } = sent;
         let said = match is_json {
-            true => texts::messages(&String::from_utf8_lossy(bytes), dictionary, names),
+            true => texts::messages(&String::from_utf8_lossy(bytes), &self.dictionary, &self.names),
             false => vec![Said::Message(bytes.clone())],
         };
         for said in &said {
-            if self.format == LineFormat::Json {
+            if self.args.format == LineFormat::Json {
                 let mut line = Map::new();
                 line.insert("event".into(), "message".into());
                 line.insert("packet".into(), moment.packet.into());
                 line.insert("time_ns".into(), moment.time.0.into());
                 line.insert("from".into(), source.to_string().into());
                 line.insert("to".into(), destination.to_string().into());
-                tell(&mut line, said, dictionary);
+                tell(&mut line, said, &self.dictionary);
                 output::print_json_line(&line)?;
             } else {
                 let head = format!("packet {}  {source} → {destination}  byte {offset}", moment.packet);
-                output::print(&format!("{head}\n{}\n", outline(said, dictionary)))?;
+                output::print(&format!("{head}\n{}\n", outline(said, &self.dictionary)))?;
             }
         }
         Ok(())
     }
 
     /// Shows a text of JSON; returns whether all of it could be read.
-    fn show_text(
-        &self,
-        piece: &Piece,
-        text: &str,
-        dictionary: &Dictionary,
-        names: &Names,
-    ) -> anyhow::Result<bool> {
+    fn show_text(&self, piece: &Piece, text: &str) -> anyhow::Result<bool> {
         let mut is_good = true;
-        for said in &texts::messages(text, dictionary, names) {
+        for said in &texts::messages(text, &self.dictionary, &self.names) {
             if let Said::Fault(why) = said {
                 anstream::eprintln!("error: {}: {why}", piece.place);
                 is_good = false;
-            } else if self.format == LineFormat::Json {
+            } else if self.args.format == LineFormat::Json {
                 let mut line = Map::new();
                 line.insert("event".into(), "".into());
-                tell(&mut line, said, dictionary);
+                tell(&mut line, said, &self.dictionary);
                 output::print_json_line(&line)?;
             } else {
-                output::print(&outline(said, dictionary))?;
+                output::print(&outline(said, &self.dictionary))?;
             }
         }
         Ok(is_good)
     }
 
     /// Shows bytes; returns whether they decode as the requested type.
-    fn show(&self, piece: &Piece, bytes: &[u8], dictionary: &Dictionary) -> anyhow::Result<bool> {
-        let opened = if self.data_type == DataType::MSG {
+    fn show_bytes(&self, piece: &Piece, bytes: &[u8]) -> anyhow::Result<bool> {
+        let data_type = self.args.data_type;
+        let opened = if data_type == DataType::MSG {
             MessageView::parse(bytes).and_then(|message| {
                 message.header()?;
                 message.open()?;
                 Ok(Container::Message(message))
             })
         } else {
-            Container::parse(self.data_type, bytes, &SetDefinitions::NONE)
+            Container::parse(data_type, bytes, &SetDefinitions::NONE)
         };
         let container = match opened {
             Ok(container) => container,
             Err(fault) => {
                 let (place, count) = (&piece.place, bytes.len());
-                anstream::eprintln!("error: {place}: {fault}, of {count} bytes of a {}", self.data_type);
+                anstream::eprintln!("error: {place}: {fault}, of {count} bytes of a {data_type}");
                 return Ok(false);
             }
         };
-        if self.format == LineFormat::Json {
+        if self.args.format == LineFormat::Json {
             let mut line = Map::new();
             match &container {
                 Container::Message(message) => {
                     line.insert("event".into(), "".into());
                     line.insert("stream_id".into(), message.stream_id().into());
-                    shown::describe(&mut line, message, dictionary);
+                    shown::describe(&mut line, message, &self.dictionary);
                 }
-                container => shown::carry(&mut line, container, dictionary),
+                container => shown::carry(&mut line, container, &self.dictionary),
             }
             output::print_json_line(&line)?;
         } else {
-            output::print(&container.outline(dictionary).to_string())?;
+            output::print(&container.outline(&self.dictionary).to_string())?;
         }
         Ok(true)
     }

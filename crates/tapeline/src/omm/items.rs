@@ -1,8 +1,7 @@
 //! Item names.
 
 use clap::Args;
-use tapeline_console::failure::Hinted;
-use tapeline_console::paths::FilePath;
+use tapeline_console::{FilePath, Hinted};
 use tapeline_perf::omm::item_list;
 
 /// Names of items.

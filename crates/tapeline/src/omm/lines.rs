@@ -61,7 +61,7 @@ impl Lines {
             let mut line = Map::new();
             line.insert("event".into(), name.into());
             line.extend(members.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
-            return self.json(&line.into());
+            return self.text(Json::from(line));
         }
         let mut text = name.to_owned();
         for (key, value) in members {
@@ -81,7 +81,7 @@ impl Lines {
             line.insert("event".into(), Json::Null);
             line.insert("item".into(), item.into());
             shown::describe(&mut line, message, dictionary);
-            return self.json(&line.into());
+            return self.text(Json::from(line));
         }
         let mut text = format!("{}  {}", item.escape_debug(), message.class());
         if let Ok(header) = message.header()
@@ -115,10 +115,6 @@ impl Lines {
             None => flushed,
         }
         .context("cannot write to standard output")
-    }
-
-    fn json(&mut self, line: &Json) {
-        self.text(line);
     }
 
     fn text(&mut self, line: impl fmt::Display) {

@@ -9,7 +9,7 @@
 //! | `serve.rs`, `serve/` | `tapeline omm serve`: connections, and their requests |
 //! | `publish.rs` | `tapeline omm publish` |
 //! | `accept.rs` | `tapeline omm accept`: an acceptor of NI providers |
-//! | `serving.rs` | listening addresses of the provider and the acceptor |
+//! | `serving.rs` | listening addresses and refusals of the provider and the acceptor |
 //! | `decode.rs` | `tapeline omm decode` |
 //! | `items.rs` | item names from the command line and from files |
 //! | `market.rs` | items of the provider: images, changes and books |
@@ -32,18 +32,12 @@ pub(crate) use tapeline_perf::omm::guide::{Translated, translate};
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use tapeline_perf::omm::options;
 
 /// Consume, provide and decode Open Message Model data.
-#[derive(Debug, Args)]
-pub(crate) struct Omm {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Omm {
     /// Open many items of a provider, and measure latency and throughput
     ///
     /// Each thread logs in on its own connection and requests its items in bursts. The measurement starts when every
@@ -89,16 +83,6 @@ enum Command {
 
 impl Omm {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {
-            Command::Consumer(command) => command.run(),
-            Command::Watch(command) => command.run(),
-            Command::Serve(command) => command.run(),
-            Command::Publish(command) => command.run(),
-            Command::Accept(command) => command.run(),
-            Command::Provider(command) => command.run(),
-            Command::NiProvider(command) => command.run(),
-            Command::Transport(command) => command.run(),
-            Command::Decode(command) => command.run(),
-        }
+        run!(self, Omm: Consumer Watch Serve Publish Accept Provider NiProvider Transport Decode)
     }
 }

@@ -8,25 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tapeline_client::connection::MOST_MALFORMED;
-use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
+use tapeline_client::connection::{JsonSettings, MOST_MALFORMED, RoleConnection, Side};
 use tapeline_client::ema_config::{Chosen, Group};
 use tapeline_client::server::{Connections, Serve};
-use tapeline_console::arguments;
 use tapeline_console::omm::dictionaries::DictionaryArgs;
-use tapeline_console::omm::say_accept_error;
-use tapeline_console::omm::say_notes;
 use tapeline_console::omm::transport::{ConfigArgs, ServerArgs};
-use tapeline_console::paths::FilePath;
-use tapeline_console::stop::Stop;
+use tapeline_console::omm::{say_accept_error, say_notes};
+use tapeline_console::{FilePath, Stop, arguments};
 use tapeline_measure::{Clock, Nanos};
-use tapeline_omm::Dictionary;
-use tapeline_omm::Qos;
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::{Directory, ServiceEntry};
 use tapeline_omm::role::Sent;
 use tapeline_omm::role::provider::{Provider, ProviderSettings};
 use tapeline_omm::rwf::Domain;
+use tapeline_omm::{Dictionary, Qos};
 use tapeline_perf::omm::messages::Messages;
 use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
 
@@ -110,9 +105,7 @@ impl OmmServeArgs {
         program.market.lines.flush()?;
         Ok(ExitCode::SUCCESS)
     }
-}
 
-impl OmmServeArgs {
     /// The services of the configuration, or the one from the command line.
     fn services(&self, chosen: Vec<(u16, String, Option<String>)>) -> Vec<(u16, String, Option<String>)> {
         if !chosen.is_empty() && self.service.is_none() && self.service_id.is_none() {
@@ -203,11 +196,8 @@ impl Serve for Market {
         if client.malformed() >= MOST_MALFORMED {
             return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
         }
-        if client
-            .unanswered
-            .stuck
-            .is_some_and(|since| now.0.saturating_sub(since.0) >= LONGEST_STUCK.as_nanos() as u64)
-        {
+        let is_stuck = |since: Nanos| now.0.saturating_sub(since.0) >= LONGEST_STUCK.as_nanos() as u64;
+        if client.unanswered.stuck.is_some_and(is_stuck) {
             return Err(format!("it took nothing for {} s", LONGEST_STUCK.as_secs()));
         }
         Ok(())
@@ -378,7 +368,6 @@ fn note_lacking(dictionary: &Dictionary, has_messages: bool) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::io::Write;
     use std::net::TcpStream;
@@ -443,12 +432,8 @@ mod tests {
         /// Runs until the provider has handled every message from the peer.
         fn settle(&mut self) {
             let taken = |desk: &Self| {
-                desk.program
-                    .clients
-                    .open
-                    .values()
-                    .map(|client| client.provider.counters().messages)
-                    .sum::<u64>()
+                let clients = desk.program.clients.open.values();
+                clients.map(|client| client.provider.counters().messages).sum::<u64>()
             };
             while taken(self) < self.said {
                 self.reactor.wait(TURN).unwrap();

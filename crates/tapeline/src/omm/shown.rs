@@ -106,8 +106,7 @@ fn carried(line: &mut Map<String, Json>, container: &Container<'_>, dictionary: 
         }
         Container::NoData => {}
         Container::FieldList(list) => {
-            let fields = fields(list, dictionary);
-            line.insert("fields".into(), fields.into());
+            line.insert("fields".into(), fields(list, dictionary).into());
         }
         Container::ElementList(list) => {
             let elements = list
@@ -124,8 +123,7 @@ fn carried(line: &mut Map<String, Json>, container: &Container<'_>, dictionary: 
             }
             let sets = map.sets().unwrap_or(SetDefinitions::NONE);
             let mut entries = Vec::new();
-            for entry in map.iter() {
-                let Ok(entry) = entry else { break };
+            for entry in map.iter().map_while(Result::ok) {
                 let mut shown = Map::new();
                 shown.insert("action".into(), entry.action.to_string().to_lowercase().into());
                 let key = entry.key_value(map.head().key_type);
@@ -152,13 +150,7 @@ fn carried(line: &mut Map<String, Json>, container: &Container<'_>, dictionary: 
 }
 
 fn fields(list: &FieldList<'_>, dictionary: &Dictionary) -> Map<String, Json> {
-    let mut shown = Map::new();
-    for field in list.iter() {
-        let Ok(field) = field else { break };
-        let (name, value) = field_json(&field, dictionary);
-        shown.insert(name, value);
-    }
-    shown
+    list.iter().map_while(Result::ok).map(|field| field_json(&field, dictionary)).collect()
 }
 
 fn field_json(field: &Field<'_>, dictionary: &Dictionary) -> (String, Json) {
@@ -166,22 +158,17 @@ fn field_json(field: &Field<'_>, dictionary: &Dictionary) -> (String, Json) {
         return (field.fid.to_string(), value_json(&Value::Unknown(field.data)));
     };
     let value = match field.value(definition.data_type) {
-        Ok(value) => named_json(&NamedValue {
-            fid: field.fid,
-            definition: Some(definition),
-            value,
-            display: match value {
-                Value::Enum(number) => dictionary.display(field.fid, number),
-                _ => None,
-            },
-        }),
+        Ok(value @ Value::Enum(number)) => match dictionary.display(field.fid, number) {
+            None => value_json(&value),
+            display => {
+                let (fid, definition) = (field.fid, Some(definition));
+                NamedValue { fid, definition, value, display }.to_string().into()
+            }
+        },
+        Ok(value) => value_json(&value),
         Err(fault) => format!("<{fault}>").into(),
     };
     (definition.name.to_string(), value)
-}
-
-fn named_json(value: &NamedValue<'_, '_>) -> Json {
-    if value.display.is_some() { value.to_string().into() } else { value_json(&value.value) }
 }
 
 fn element_json(element: &Element<'_>) -> Json {
@@ -218,7 +205,6 @@ pub(crate) fn lossy(text: &[u8]) -> Json {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use tapeline_omm::rwf::{Domain, StatusHeader};
 

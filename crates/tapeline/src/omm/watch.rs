@@ -12,12 +12,10 @@ use std::time::Duration;
 use clap::Args;
 use tapeline_client::dialer::Dialer;
 use tapeline_client::ema_config::{Chosen, Group};
-use tapeline_console::arguments;
-use tapeline_console::failure::Hinted;
 use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_console::omm::login::LoginArgs;
 use tapeline_console::omm::transport::{ClientArgs, ConfigArgs};
-use tapeline_console::stop::Stop;
+use tapeline_console::{Hinted, Stop, arguments};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::role::consumer::{Consumer, ConsumerSettings};
 
@@ -127,9 +125,8 @@ impl OmmWatchArgs {
             self.login.credentials()?.with_round_trips(chosen.takes_round_trips.unwrap_or(true));
         let settings = self.settings(&chosen);
         let consumer = Consumer::new(settings, &credentials.request())?;
-        let mut watching = Watching::new(asked, dictionary, Lines::new(self.format), self.quiet);
+        let mut watching = Watching::new(asked, dictionary, Lines::new(self.format));
         watching.timing = self.timed.map(|warm_up| Timing::new(warm_up.as_nanos() as u64, clock));
-        watching.until_closed = self.until_closed;
         let endpoints = self.server.endpoints(chosen.hosts, "localhost:14002")?;
         let dialer = Dialer::new(consumer, endpoints, watching.dictionary.clone(), chosen.json)?;
         let mut program = Program { dialer, watching, commands: None };
@@ -158,9 +155,7 @@ impl OmmWatchArgs {
         }
         program.end(clock.now(), stop.requested())
     }
-}
 
-impl OmmWatchArgs {
     /// The consumer's settings: the command line overrides the configuration.
     fn settings(&self, chosen: &Chosen) -> ConsumerSettings {
         let usual = chosen.consumer();
@@ -173,13 +168,13 @@ impl OmmWatchArgs {
 }
 
 /// State of the program.
-struct Program {
+struct Program<'a> {
     dialer: Dialer<Consumer>,
-    watching: Watching,
+    watching: Watching<'a>,
     commands: Option<Commands>,
 }
 
-impl Program {
+impl Program<'_> {
     /// Runs the pending commands; returns `false` if a command ends the program.
     fn obey(&mut self, now: Nanos) -> bool {
         let Self { commands: Some(commands), watching, dialer } = self else { return true };
@@ -206,7 +201,7 @@ impl Program {
     fn is_done(&mut self, has_deadline: bool) -> bool {
         let consumer = self.dialer.role();
         match &self.commands {
-            Some(commands) if !commands.is_over() => false,
+            Some(commands) if !commands.is_over => false,
             // Some closes are still unsent.
             Some(_) if consumer.is_ready() && consumer.streams() > consumer.items() => false,
             Some(_) if !self.watching.is_finite() => !has_deadline && self.watching.is_settled(),
@@ -227,11 +222,12 @@ impl Program {
             self.dialer.flush();
             self.dialer.close();
         }
-        watching.unreadable = self.dialer.unreadable();
-        watching.report(self.dialer.role().counters());
+        let unreadable = self.dialer.unreadable();
+        watching.report(self.dialer.role().counters(), unreadable);
         self.watching.lines.flush()?;
         let was_in = self.watching.was_ready;
-        if let Some(why) = self.watching.refusal.take().filter(|_| !(was_in && self.watching.until_closed)) {
+        let until_closed = self.watching.asked.args.until_closed;
+        if let Some(why) = self.watching.refusal.take().filter(|_| !(was_in && until_closed)) {
             let what = format!("the session with {} is over: {why}", self.dialer.server());
             let hint = match was_in {
                 true => "--attempts sets how often to reconnect; --until-closed treats this end as success",

@@ -50,9 +50,8 @@ pub(super) fn messages(streams: &[Stream]) -> (Vec<Sent>, Vec<Lost>) {
             continue;
         }
         let ends = (stream.destination, stream.source);
-        let answer =
-            streams.iter().skip(place + 1).position(|other| (other.source, other.destination) == ends);
-        let answer = answer.map(|behind| place + 1 + behind);
+        let mut behind = place + 1..streams.len();
+        let answer = behind.find(|at| (streams[*at].source, streams[*at].destination) == ends);
         let Some(answer) = answer else {
             lost.push(stream.lost(0, "the other direction is not in the capture"));
             continue;
@@ -68,12 +67,10 @@ pub(super) fn messages(streams: &[Stream]) -> (Vec<Sent>, Vec<Lost>) {
 /// Decodes both directions of one connection.
 fn follow(client: &Stream, server: &Stream, sent: &mut Vec<Sent>, lost: &mut Vec<Lost>) {
     if !client.is_whole || !server.is_whole {
-        lost.push(client.lost(0, "the connection's beginning is not in the capture"));
-        return;
+        return lost.push(client.lost(0, "the connection's beginning is not in the capture"));
     }
     if client.bytes.first() == Some(&0x16) {
-        lost.push(client.lost(0, "this is TLS, and cannot be read without its keys"));
-        return;
+        return lost.push(client.lost(0, "this is TLS, and cannot be read without its keys"));
     }
     // The server's answer determines the protocol of both sides.
     let attempts = VERSIONS.into_iter().flat_map(|version| [(version, true), (version, false)]);
@@ -84,10 +81,8 @@ fn follow(client: &Stream, server: &Stream, sent: &mut Vec<Sent>, lost: &mut Vec
         Some((session, agreed))
     });
     let Some((mut session, (at, agreed))) = opened else {
-        lost.push(
-            server.lost(0, "no server's answer to a connect request of RSSL or to a WebSocket handshake"),
-        );
-        return;
+        let why = "no server's answer to a connect request of RSSL or to a WebSocket handshake";
+        return lost.push(server.lost(0, why));
     };
     drain(&mut session, server, at, agreed.is_json(), sent, lost);
     let settings = ConnectionSettings {

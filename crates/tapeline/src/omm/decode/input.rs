@@ -5,8 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
-use tapeline_console::failure::Hinted;
-use tapeline_console::paths;
+use tapeline_console::{Hinted, paths};
 
 /// Maximum size of a file.
 const MOST: u64 = 1 << 30;

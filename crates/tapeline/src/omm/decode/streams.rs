@@ -41,6 +41,20 @@ pub(super) struct CapturedAt {
 }
 
 impl Stream {
+    fn new((source, destination): (SocketAddr, SocketAddr), first: u32, is_whole: bool) -> Self {
+        Self {
+            source,
+            destination,
+            bytes: Vec::new(),
+            marks: Vec::new(),
+            is_whole,
+            behind: 0,
+            next: first,
+            early: BTreeMap::new(),
+            first,
+        }
+    }
+
     /// When the bytes before `end` were complete.
     pub(super) fn at(&self, end: usize) -> CapturedAt {
         let at = self.marks.partition_point(|(upto, _)| *upto < end);
@@ -99,17 +113,7 @@ pub(super) fn streams(capture: &mut Capture<'_>) -> anyhow::Result<Vec<Stream>> 
                 continue;
             }
             places.insert(ends, streams.len());
-            streams.push(Stream {
-                source: ends.0,
-                destination: ends.1,
-                bytes: Vec::new(),
-                marks: Vec::new(),
-                is_whole: segment.is_first,
-                behind: 0,
-                next: first,
-                early: BTreeMap::new(),
-                first,
-            });
+            streams.push(Stream::new(ends, first, segment.is_first));
         }
         let Some(place) = places.get(&ends) else { continue };
         held += segment.payload.len();
@@ -128,21 +132,6 @@ pub(super) fn streams(capture: &mut Capture<'_>) -> anyhow::Result<Vec<Stream>> 
 mod tests {
     use super::*;
 
-    fn stream(first: u32) -> Stream {
-        let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
-        Stream {
-            source: nobody,
-            destination: nobody,
-            bytes: Vec::new(),
-            marks: Vec::new(),
-            is_whole: true,
-            behind: 0,
-            next: first,
-            early: BTreeMap::new(),
-            first,
-        }
-    }
-
     fn moment(packet: u64) -> CapturedAt {
         CapturedAt { packet, time: Nanos(packet) }
     }
@@ -151,7 +140,8 @@ mod tests {
     fn bytes_are_taken_once_and_in_order() {
         // Around the wrap of the sequence number.
         let first = u32::MAX - 2;
-        let mut stream = stream(first);
+        let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut stream = Stream::new((nobody, nobody), first, true);
         let at = |offset: u32| first.wrapping_add(offset);
         stream.take(at(4), b"efgh", moment(1));
         stream.take(at(0), b"ab", moment(2));

@@ -12,14 +12,14 @@ use tapeline_omm::role::provider::{
 };
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
-    Container, DataState, DataType, Domain, Key, MessageView, NakCode, RefreshHeader, StateCode,
-    StatusHeader, StreamState, flags,
+    Container, DataType, Domain, Key, MessageView, NakCode, RefreshHeader, StateCode, StatusHeader, flags,
 };
 use tapeline_omm::{Qos, Refused, State};
 use tapeline_wire::rssl::ConnectionId;
 
 use super::Market;
 use crate::omm::market::{NAK, UNKNOWN, View};
+use crate::omm::serving::closed;
 
 /// Counts of a consumer's messages and of the answers to it.
 #[derive(Debug, Default)]
@@ -156,10 +156,8 @@ impl ProviderApplication for Answers<'_> {
             ProviderEvent::Malformed(fault) => {
                 // One line a connection: a peer can send any number of malformed messages.
                 if provider.counters().malformed == 1 {
-                    anstream::eprintln!(
-                        "note: a message of {} cannot be read: {fault}",
-                        self.user.escape_debug()
-                    );
+                    let user = self.user.escape_debug();
+                    anstream::eprintln!("note: a message of {user} cannot be read: {fault}");
                 }
                 Ok(())
             }
@@ -176,10 +174,8 @@ impl Answers<'_> {
     fn unwritten(&mut self, refused: Refused) {
         self.tally.unwritten += 1;
         if self.tally.unwritten == 1 {
-            anstream::eprintln!(
-                "note: an answer to {} cannot be written: {refused}",
-                self.user.escape_debug()
-            );
+            let user = self.user.escape_debug();
+            anstream::eprintln!("note: an answer to {user} cannot be written: {refused}");
         }
     }
 
@@ -194,10 +190,7 @@ impl Answers<'_> {
             *self.user = String::from_utf8_lossy(request.user).into_owned();
         }
         if self.market.deny.as_ref().is_some_and(|denied| denied.as_bytes() == request.user) {
-            let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
-            let state =
-                State { stream, data, code: StateCode::NOT_ENTITLED, text: b"This user is not let in" };
-            let _ = provider.login_status(out, state);
+            let _ = provider.login_status(out, closed(StateCode::NOT_ENTITLED, b"This user is not let in"));
             self.market.lines.event("denied", &[("user", self.user.as_str().into())]);
             return Ok(());
         }
@@ -225,9 +218,8 @@ impl Answers<'_> {
         };
         if let Err(refused) = provider.accept_login(self.now, out, request, features) {
             // The login's attributes can have the maximum key length, and a full answer would be longer.
-            let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
             let text = b"The login is too long to be answered";
-            let _ = provider.login_status(out, State { stream, data, code: StateCode::USAGE_ERROR, text });
+            let _ = provider.login_status(out, closed(StateCode::USAGE_ERROR, text));
             return Err(refused);
         }
         if !is_reissue {
@@ -240,18 +232,15 @@ impl Answers<'_> {
         self.tally.requests += 1;
         let name = request.key.name.unwrap_or_default();
         let service = request.key.service_id.and_then(|id| self.market.services.service(id));
-        let refusal = if service.is_none() {
-            Some((StateCode::SOURCE_UNKNOWN, &b"There is no such service"[..]))
-        } else if !matches!(request.domain, Domain::MARKET_PRICE | Domain::MARKET_BY_ORDER) {
-            Some((StateCode::NOT_FOUND, &b"There is no such domain here"[..]))
-        } else if name.is_empty() || name == UNKNOWN {
-            Some((StateCode::NOT_FOUND, &b"There is no such item"[..]))
-        } else {
-            None
-        };
-        if let Some((code, text)) = refusal {
-            self.unanswered.push(provider, stream, Answer::Closed(code, text));
-            return;
+        let mut refuse = |code, text| self.unanswered.push(provider, stream, Answer::Closed(code, text));
+        if service.is_none() {
+            return refuse(StateCode::SOURCE_UNKNOWN, b"There is no such service");
+        }
+        if !matches!(request.domain, Domain::MARKET_PRICE | Domain::MARKET_BY_ORDER) {
+            return refuse(StateCode::NOT_FOUND, b"There is no such domain here");
+        }
+        if name.is_empty() || name == UNKNOWN {
+            return refuse(StateCode::NOT_FOUND, b"There is no such item");
         }
         let view = self.market.view(request);
         self.market.board.open(self.id, stream, (request.domain, name.into()), view);
@@ -294,9 +283,9 @@ impl Answers<'_> {
         code: StateCode,
         text: &'static [u8],
     ) -> Result<Sent, Refused> {
-        let state = State { stream: StreamState::CLOSED, data: DataState::SUSPECT, code, text };
         // The role sets the domain of the stream.
-        let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        let status =
+            StatusHeader { state: Some(closed(code, text)), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         provider.status(self.now, out, stream, &status)
     }
 
@@ -360,18 +349,14 @@ impl Answers<'_> {
         receipt: Option<Receipt>,
     ) {
         self.tally.posts += 1;
+        let nak = |code, text| Some(Nak { code, text });
         let nak = match &name {
-            None => Some(Nak { code: NakCode::SYMBOL_UNKNOWN, text: b"The post names no item" }),
-            Some((_, name)) if **name == *UNKNOWN => {
-                Some(Nak { code: NakCode::SYMBOL_UNKNOWN, text: b"There is no such item" })
-            }
+            None => nak(NakCode::SYMBOL_UNKNOWN, b"The post names no item".as_slice()),
+            Some((_, name)) if **name == *UNKNOWN => nak(NakCode::SYMBOL_UNKNOWN, b"There is no such item"),
             Some((_, name)) if **name == *NAK => {
-                Some(Nak { code: NakCode::DENIED_BY_SRC, text: b"Posts to this item are refused" })
+                nak(NakCode::DENIED_BY_SRC, b"Posts to this item are refused")
             }
-            Some(_) => None,
-        };
-        let nak = match (nak, &name) {
-            (None, Some(name)) => {
+            Some(name) => {
                 let board = &mut self.market.board;
                 // A whole message in the post replaces the item's content; otherwise its data does.
                 let taken = match message.open() {
@@ -381,11 +366,8 @@ impl Answers<'_> {
                     Ok(Container::NoData) | Err(_) => Ok(()),
                     Ok(_) => board.post(self.id, name, message.container(), message.payload()),
                 };
-                let refusal =
-                    Nak { code: NakCode::NO_RESOURCES, text: b"Too many posts wait to be passed on" };
-                taken.err().map(|_| refusal)
+                taken.err().and_then(|_| nak(NakCode::NO_RESOURCES, b"Too many posts wait to be passed on"))
             }
-            (nak, _) => nak,
         };
         if let Some(receipt) = receipt {
             // Without buffer space the role queues it, or disconnects a consumer that does not read.

@@ -308,7 +308,6 @@ impl ItemChange {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;

@@ -4,55 +4,33 @@ use std::rc::Rc;
 
 use tapeline_console::failure::Hinted;
 use tapeline_console::near::nearest;
-use tapeline_omm::rwf::Domain;
+use tapeline_omm::rwf::{DataType, Domain};
 use tapeline_omm::{Dictionary, Fid, FieldListEncoder, Full};
 use tapeline_perf::omm::values::{date, real, time};
 
 use super::OmmWatchArgs;
 
-/// The items and the requested actions.
+/// The options, with what is to be looked up for them.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Asked<'a> {
+    pub(super) args: &'a OmmWatchArgs,
     pub(super) items: Vec<String>,
-    pub(super) service: String,
-    pub(super) domain: Domain,
-    pub(super) is_snapshot: bool,
-    pub(super) is_batch: bool,
-    pub(super) is_private: bool,
-    /// Open the items paused.
-    pub(super) is_paused: bool,
     /// Ids of the requested fields.
     pub(super) view: Vec<i16>,
     /// A field list to post.
     pub(super) post: Option<Rc<[u8]>>,
-    pub(super) is_off_stream: bool,
     pub(super) generic: Option<Rc<str>>,
-    pub(super) updates: Option<u64>,
 }
 
 /// Maximum length of a posted field list, in bytes.
 const MOST_POSTED: usize = 60_000;
 
-impl Asked {
-    pub(super) fn new(args: &OmmWatchArgs, dictionary: &Dictionary) -> anyhow::Result<Self> {
+impl<'a> Asked<'a> {
+    pub(super) fn new(args: &'a OmmWatchArgs, dictionary: &Dictionary) -> anyhow::Result<Self> {
         let items = if args.commands { args.items.load_any()? } else { args.items.load()? };
-        let view =
-            args.view.iter().map(|field| Ok(fid(field, dictionary)?.0)).collect::<anyhow::Result<_>>()?;
+        let view = fids(&args.view, dictionary)?;
         let post = if args.post.is_empty() { None } else { Some(fields(&args.post, dictionary)?.into()) };
-        Ok(Self {
-            items,
-            service: args.service.clone(),
-            domain: args.domain,
-            is_snapshot: args.snapshot,
-            is_batch: args.batch,
-            is_private: args.private,
-            is_paused: args.pause,
-            view,
-            post,
-            is_off_stream: args.off_stream,
-            generic: args.generic.as_deref().map(Rc::from),
-            updates: args.updates,
-        })
+        Ok(Self { args, items, view, post, generic: args.generic.as_deref().map(Rc::from) })
     }
 }
 
@@ -76,7 +54,7 @@ pub(super) fn domain(text: &str) -> Result<Domain, String> {
 }
 
 /// A field by name or number.
-pub(super) fn fid(text: &str, dictionary: &Dictionary) -> anyhow::Result<Fid> {
+fn fid(text: &str, dictionary: &Dictionary) -> anyhow::Result<Fid> {
     if let Ok(number) = text.parse() {
         return Ok(Fid(number));
     }
@@ -89,6 +67,11 @@ pub(super) fn fid(text: &str, dictionary: &Dictionary) -> anyhow::Result<Fid> {
         None => "give its number, or name the file of a larger dictionary with --dictionary".to_owned(),
     };
     Err(Hinted::new(format!("the dictionary has no field {text}"), hint).into())
+}
+
+/// The ids of fields by name or number.
+pub(super) fn fids(fields: &[String], dictionary: &Dictionary) -> anyhow::Result<Vec<i16>> {
+    fields.iter().map(|field| Ok(fid(field, dictionary)?.0)).collect()
 }
 
 /// Encodes a field list from `NAME=VALUE` pairs.
@@ -114,8 +97,6 @@ fn add(
     value: &str,
     dictionary: &Dictionary,
 ) -> anyhow::Result<()> {
-    use tapeline_omm::rwf::DataType;
-
     let data_type = dictionary.data_type(fid).unwrap_or(DataType::UNKNOWN);
     let wrong = || Hinted::new(format!("'{value}' is not a value of field {fid}, a {data_type}"), "");
     let added: Result<(), Full> = match data_type {

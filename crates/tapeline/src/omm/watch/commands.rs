@@ -4,9 +4,8 @@ use std::io::{BufRead, Read};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Duration;
 
-use tapeline_console::arguments;
-use tapeline_console::failure::Hinted;
 use tapeline_console::near::nearest;
+use tapeline_console::{Hinted, arguments};
 use tapeline_measure::Nanos;
 
 /// The commands, as `help` prints them.
@@ -124,7 +123,8 @@ enum Wait {
 pub(super) struct Commands {
     lines: Receiver<String>,
     wait: Option<Wait>,
-    is_over: bool,
+    /// The input has ended and all lines have been read.
+    pub(super) is_over: bool,
 }
 
 /// Maximum length of a line, in bytes.
@@ -172,11 +172,6 @@ impl Commands {
     pub(super) fn wait(&mut self, now: Nanos, duration: Option<Duration>) {
         let until = |duration: Duration| Wait::Until(now + duration.as_nanos() as u64);
         self.wait = Some(duration.map_or(Wait::Settled, until));
-    }
-
-    /// Whether the input has ended and all lines have been read.
-    pub(super) const fn is_over(&self) -> bool {
-        self.is_over
     }
 }
 

@@ -10,7 +10,7 @@ use super::asking;
 use super::commands::{Change, HELP, WatchCommand};
 use super::watching::{Sending, Watching};
 
-impl Watching {
+impl Watching<'_> {
     /// Carries out a command that concerns items.
     ///
     /// # Errors
@@ -54,11 +54,8 @@ impl Watching {
                 numbers.push(self.named(name)?);
             }
         }
-        let fids: Vec<i16> = match change {
-            Change::View(fields) => fields
-                .iter()
-                .map(|field| Ok(asking::fid(field, &self.dictionary)?.0))
-                .collect::<anyhow::Result<_>>()?,
+        let fids = match change {
+            Change::View(fields) => asking::fids(fields, &self.dictionary)?,
             _ => Vec::new(),
         };
         let view = (!fids.is_empty()).then_some(View::Fids(List::Given(&fids)));

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use tapeline_client::dialer::{ConnectionEvent, Dialing};
 use tapeline_omm::domain::{List, View};
-
 use tapeline_omm::role::consumer::{
     Consumer, ConsumerApplication, ConsumerCounters, ConsumerEvent, Handle, ItemRequest, Reissue,
     ServiceName, Target,
@@ -35,9 +34,14 @@ pub(super) struct Item {
     pub(super) updates: u64,
 }
 
-/// Counts of messages.
+/// Counts of messages and items.
 #[derive(Debug, Default)]
 struct Tally {
+    /// Items that have received everything requested.
+    satisfied: usize,
+    closed: usize,
+    /// Items that a command closed before that.
+    dismissed: usize,
     refreshes: u64,
     updates: u64,
     statuses: u64,
@@ -57,11 +61,10 @@ pub(super) enum Sending {
 }
 
 /// The application of the consumer.
-pub(super) struct Watching {
-    pub(super) asked: Asked,
+pub(super) struct Watching<'a> {
+    pub(super) asked: Asked<'a>,
     pub(super) dictionary: Arc<Dictionary>,
     pub(super) lines: Lines,
-    is_quiet: bool,
     pub(super) items: Vec<Item>,
     /// For each name, the item that was opened last.
     pub(super) numbers: HashMap<String, usize>,
@@ -72,15 +75,6 @@ pub(super) struct Watching {
     /// The item of each post; the id of a post is its index plus one.
     posted: Vec<usize>,
     message: Vec<u8>,
-    /// Items that have received everything requested.
-    satisfied: usize,
-    closed: usize,
-    /// Items that a command closed before that.
-    dismissed: usize,
-    /// JSON messages that could not be read, on closed connections.
-    pub(super) unreadable: u64,
-    /// A disconnect by the provider counts as success.
-    pub(super) until_closed: bool,
     /// The first failed send: the program ends with it.
     pub(super) failure: Option<anyhow::Error>,
     /// This side ends the session: a stream that closes now was not closed by the provider.
@@ -91,25 +85,19 @@ pub(super) struct Watching {
     pub(super) was_ready: bool,
 }
 
-impl Watching {
-    pub(super) fn new(asked: Asked, dictionary: Arc<Dictionary>, lines: Lines, is_quiet: bool) -> Self {
+impl<'a> Watching<'a> {
+    pub(super) fn new(asked: Asked<'a>, dictionary: Arc<Dictionary>, lines: Lines) -> Self {
         Self {
             items: asked.items.iter().map(|_| Item::default()).collect(),
             numbers: asked.items.iter().cloned().zip(0..).collect(),
             asked,
             dictionary,
             lines,
-            is_quiet,
             tally: Tally::default(),
             timing: None,
             to_send: VecDeque::new(),
             posted: Vec::new(),
             message: Vec::new(),
-            satisfied: 0,
-            closed: 0,
-            dismissed: 0,
-            unreadable: 0,
-            until_closed: false,
             failure: None,
             is_ending: false,
             refusal: None,
@@ -134,15 +122,15 @@ impl Watching {
         let asked = &self.asked;
         let view = (!asked.view.is_empty()).then(|| View::Fids(List::Given(&asked.view)));
         let request = ItemRequest {
-            domain: asked.domain,
+            domain: asked.args.domain,
             view,
             is_streaming,
-            is_private: asked.is_private,
+            is_private: asked.args.private,
             closure: from as u64,
-            ..ItemRequest::new(ServiceName::Name(&asked.service), b"")
+            ..ItemRequest::new(ServiceName::Name(&asked.args.service), b"")
         };
         let items = self.items.iter_mut().skip(from);
-        if asked.is_batch {
+        if asked.args.batch {
             let names: Vec<&[u8]> = asked.items.iter().skip(from).map(String::as_bytes).collect();
             for (item, handle) in items.zip(consumer.open_batch(&request, &names)?) {
                 item.handle = Some(handle);
@@ -153,7 +141,7 @@ impl Watching {
                 item.handle = Some(consumer.open(&request)?);
             }
         }
-        if asked.is_paused {
+        if asked.args.pause {
             let pause = Reissue { is_paused: Some(true), ..Reissue::default() };
             for handle in self.items.iter().skip(from).filter_map(|item| item.handle) {
                 consumer.reissue(handle, &pause);
@@ -164,54 +152,49 @@ impl Watching {
 
     /// Closes an item on a command.
     pub(super) fn dismiss(&mut self, consumer: &mut Consumer, number: usize) {
-        let needed = self.asked.updates.unwrap_or(0);
+        let needed = self.asked.args.updates.unwrap_or(0);
         let Some(item) = self.items.get_mut(number) else { return };
         let Some(handle) = item.handle.take() else { return };
         consumer.close(handle);
         (item.is_closed, item.is_dismissed) = (true, true);
         if !item.has_image || item.updates < needed {
-            self.dismissed += 1;
+            self.tally.dismissed += 1;
         }
         self.lines.event("closed", &[("item", self.asked.items[number].as_str().into())]);
     }
 
     /// Whether the program ends by itself.
     pub(super) fn is_finite(&self) -> bool {
-        self.asked.is_snapshot || self.asked.updates.is_some()
+        self.asked.args.snapshot || self.asked.args.updates.is_some()
     }
 
     /// Whether everything expected has arrived.
     pub(super) fn is_done(&self) -> bool {
-        let answered = self.tally.acks + self.tally.naks >= self.tally.posts
-            && (self.asked.generic.is_none() || self.tally.generics >= self.tally.asked);
-        self.is_finite()
-            && self.satisfied + self.closed + self.dismissed >= self.items.len()
-            && self.to_send.is_empty()
-            && answered
-            || self.closed == self.items.len()
+        let is_answered = self.asked.generic.is_none() || self.tally.generics >= self.tally.asked;
+        self.is_finite() && self.is_settled() && is_answered || self.tally.closed == self.items.len()
     }
 
     /// Whether nothing is pending: each item is complete or closed, each post acknowledged.
     pub(super) fn is_settled(&self) -> bool {
         self.to_send.is_empty()
             && self.tally.acks + self.tally.naks >= self.tally.posts
-            && self.satisfied + self.closed + self.dismissed >= self.items.len()
+            && self.tally.satisfied + self.tally.closed + self.tally.dismissed >= self.items.len()
     }
 
     /// Whether something requested never arrived.
     pub(super) fn has_failed(&self) -> bool {
-        let is_short = |item: &Item| !item.has_image || item.updates < self.asked.updates.unwrap_or(0);
+        let is_short = |item: &Item| !item.has_image || item.updates < self.asked.args.updates.unwrap_or(0);
         self.items.iter().filter(|item| !item.is_dismissed).any(is_short)
     }
 
-    /// Prints the totals.
-    pub(super) fn report(&mut self, counters: &ConsumerCounters) {
+    /// Prints the totals; `unreadable`: JSON messages that could not be read.
+    pub(super) fn report(&mut self, counters: &ConsumerCounters, unreadable: u64) {
         let images = self.items.iter().filter(|item| item.has_image).count();
         let tally = &self.tally;
         let mut members: Vec<(&str, Json)> = vec![
             ("items", self.items.len().into()),
             ("images", images.into()),
-            ("closed", self.closed.into()),
+            ("closed", tally.closed.into()),
             ("refreshes", tally.refreshes.into()),
             ("updates", tally.updates.into()),
             ("statuses", tally.statuses.into()),
@@ -220,7 +203,7 @@ impl Watching {
             ("generics", tally.generics.into()),
             ("logins", counters.logins.into()),
             ("recoveries", counters.recoveries.into()),
-            ("malformed", (counters.malformed + self.unreadable).into()),
+            ("malformed", (counters.malformed + unreadable).into()),
         ];
         if let Some(timing) = &self.timing {
             members.push(("age", timing.shown()));
@@ -270,11 +253,11 @@ impl Watching {
         let Some(handle) = self.items[number].handle else { return Ok(Sent::NotOpen) };
         let id = self.posted.len() as u32 + 1;
         let name = self.asked.items[number].as_bytes();
-        let service = consumer.directory().named(&self.asked.service).map(|service| service.id);
+        let service = consumer.directory().named(&self.asked.args.service).map(|service| service.id);
         let key =
             Key { service_id: service, name: Some(name), name_type: Some(NameType::RIC), ..Key::default() };
         let header = PostHeader {
-            domain: self.asked.domain,
+            domain: self.asked.args.domain,
             stream_id: 0,
             flags: flags::post::POST_COMPLETE | flags::post::ACK,
             container: DataType::FIELD_LIST,
@@ -283,12 +266,12 @@ impl Watching {
             sequence: Some(id),
             post_id: Some(id),
             permission_data: None,
-            key: self.asked.is_off_stream.then_some(key),
+            key: self.asked.args.off_stream.then_some(key),
             extended_header: None,
             part: None,
             post_user_rights: None,
         };
-        let target = if self.asked.is_off_stream { Target::Login } else { Target::Item(handle) };
+        let target = if self.asked.args.off_stream { Target::Login } else { Target::Item(handle) };
         let sent = consumer.post(out, target, &header, fields)?;
         if sent == Sent::Queued {
             self.posted.push(number);
@@ -309,7 +292,7 @@ impl Watching {
         list.ascii("Text", text)?;
         let len = list.finish();
         let header = GenericHeader {
-            domain: self.asked.domain,
+            domain: self.asked.args.domain,
             stream_id: 0,
             flags: flags::generic::MESSAGE_COMPLETE,
             container: DataType::ELEMENT_LIST,
@@ -326,7 +309,7 @@ impl Watching {
     /// Handles a message for an item.
     fn message(&mut self, number: usize, message: &MessageView<'_>, is_final: bool) {
         let Some(item) = self.items.get_mut(number) else { return };
-        let needed = self.asked.updates.unwrap_or(0);
+        let needed = self.asked.args.updates.unwrap_or(0);
         let was_satisfied = item.has_image && item.updates >= needed;
         let mut is_first = false;
         match message.class() {
@@ -347,7 +330,7 @@ impl Watching {
             _ => {}
         }
         let is_satisfied = item.has_image && item.updates >= needed;
-        self.satisfied += usize::from(is_satisfied && !was_satisfied);
+        self.tally.satisfied += usize::from(is_satisfied && !was_satisfied);
         if is_first {
             if let Some(fields) = self.asked.post.clone() {
                 self.queue_post(number, fields);
@@ -360,7 +343,7 @@ impl Watching {
         if is_final {
             self.closes(number);
         }
-        if !self.is_quiet {
+        if !self.asked.args.quiet {
             let name = self.asked.items[number].as_str();
             self.lines.message(name, message, &self.dictionary);
         }
@@ -368,10 +351,10 @@ impl Watching {
 
     /// Marks an item as closed.
     fn closes(&mut self, number: usize) {
-        let needed = self.asked.updates.unwrap_or(0);
+        let needed = self.asked.args.updates.unwrap_or(0);
         let Some(item) = self.items.get_mut(number) else { return };
         if !std::mem::replace(&mut item.is_closed, true) && (!item.has_image || item.updates < needed) {
-            self.closed += 1;
+            self.tally.closed += 1;
         }
         item.handle = None;
     }
@@ -380,7 +363,7 @@ impl Watching {
         if is_final && !self.is_ending {
             self.closes(number);
         }
-        if !self.is_quiet && !self.is_ending {
+        if !self.asked.args.quiet && !self.is_ending {
             let name = self.asked.items.get(number).map_or("", String::as_str);
             self.lines.event("state", &[("item", name.into()), ("state", shown::state_json(state))]);
         }
@@ -404,13 +387,13 @@ impl Watching {
     }
 }
 
-impl Dialing<Consumer> for Watching {
+impl Dialing<Consumer> for Watching<'_> {
     fn connection(&mut self, _consumer: &mut Consumer, event: ConnectionEvent<'_>) {
         match event {
             ConnectionEvent::Connected { server, agreed } => self.lines.connected(server, agreed),
             ConnectionEvent::Disconnected { server, reason } => {
                 // Not with `--until-closed` after a login: there the disconnect is expected.
-                if !(self.until_closed && self.was_ready) {
+                if !(self.asked.args.until_closed && self.was_ready) {
                     anstream::eprintln!("note: no connection to {server}: {reason}");
                 }
                 self.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
@@ -427,7 +410,7 @@ impl Dialing<Consumer> for Watching {
     }
 }
 
-impl ConsumerApplication for Watching {
+impl ConsumerApplication for Watching<'_> {
     fn event(&mut self, consumer: &mut Consumer, _out: &mut dyn Outbox, event: ConsumerEvent<'_>) {
         match event {
             ConsumerEvent::TimedOut(wait) => {
