@@ -23,18 +23,24 @@ pub(crate) enum Command {
     /// Show running plants: feeds, services, sessions and their queues, latency
     Stat(crate::stat::Stat),
     /// Replay, inspect or simulate a market feed
+    #[command(subcommand)]
     Feed(crate::feed::Feed),
     /// Publish to, read from, list and remove shared-memory rings
+    #[command(subcommand)]
     Ring(crate::ring::Ring),
     /// Verify, inspect, export, import and replay a plant's journal
+    #[command(subcommand)]
     Journal(crate::journal::Journal),
     /// Hold back datagrams of a live feed, release them all at once, and measure the recovery time
     Burst(tapeline_perf::burst::Burst),
     /// Consume, provide and decode Open Message Model data, over RSSL
+    #[command(subcommand)]
     Omm(Box<crate::omm::Omm>),
     /// Inspect the logs of a kdb+ tickerplant
+    #[command(subcommand)]
     Kdb(crate::kdb::Kdb),
     /// Serve kdb+ clients as a tickerplant, and measure tickerplants
+    #[command(subcommand)]
     Tick(crate::tick::Tick),
     /// Make a report page from run folders: plots, comparison, regression gate
     Report(tapeline_perf::report::Report),
@@ -47,20 +53,6 @@ pub(crate) enum Command {
 impl Command {
     /// Runs the subcommand to its end and returns the exit status of the process.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match self {
-            Self::Demo(command) => command.run(),
-            Self::Plant(command) => command.run(),
-            Self::Stat(command) => command.run(),
-            Self::Feed(command) => command.run(),
-            Self::Ring(command) => command.run(),
-            Self::Journal(command) => command.run(),
-            Self::Burst(command) => command.run(),
-            Self::Omm(command) => command.run(),
-            Self::Kdb(command) => command.run(),
-            Self::Tick(command) => command.run(),
-            Self::Report(command) => command.run(),
-            Self::Jitter(command) => command.run(),
-            Self::Doctor(command) => command.run(),
-        }
+        run!(self, Command: Demo Plant Stat Feed Ring Journal Burst Omm Kdb Tick Report Jitter Doctor)
     }
 }

@@ -13,6 +13,15 @@
 
 #![forbid(unsafe_code)]
 
+/// Runs the subcommand that was given: the variant of an enumeration that holds its arguments.
+macro_rules! run {
+    ($command:expr, $kind:ident: $($name:ident)*) => {
+        match $command {
+            $($kind::$name(command) => command.run(),)*
+        }
+    };
+}
+
 mod cli;
 mod demo;
 mod events;

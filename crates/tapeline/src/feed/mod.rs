@@ -25,7 +25,7 @@ mod tally;
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use tapeline_perf::exchange::{Replay, Simulate};
 
 pub(crate) use self::inspect::check_readable_by_a_plant;
@@ -33,14 +33,8 @@ pub(crate) use self::itch_report::ItchReport;
 pub(crate) use self::tally::FeedTally;
 
 /// Replay, inspect or simulate a market feed.
-#[derive(Debug, Args)]
-pub(crate) struct Feed {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Feed {
     /// Send a capture's datagrams over multicast or unicast UDP, or send a file of messages packed into datagrams
     ///
     /// The UDP payloads of a capture are sent unchanged. Files of length-prefixed ITCH messages are packed into MoldUDP64, with
@@ -81,13 +75,6 @@ enum Command {
 
 impl Feed {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {
-            Command::Replay(replay) => replay.run(),
-            Command::Inspect(inspect) => inspect.run(),
-            Command::Simulate(simulate) => simulate.run(),
-            Command::ServeRetransmit(serve) => serve.run(),
-            Command::ServeSoup(serve) => serve.run(),
-            Command::FetchSoup(fetch) => fetch.run(),
-        }
+        run!(self, Feed: Replay Inspect Simulate ServeRetransmit ServeSoup FetchSoup)
     }
 }

@@ -6,9 +6,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use tapeline_console::output::{self, Format, Progress};
-use tapeline_console::paths::{self, FilePath};
-use tapeline_console::stop::Stop;
+use tapeline_console::output::Progress;
+use tapeline_console::{FilePath, Format, Stop, output, paths};
 use tapeline_kdb::Order;
 use tapeline_node::tick::log_file::LogFile;
 
@@ -18,12 +17,11 @@ use super::tally::LogTally;
 /// Number of messages between two checks for a stop request.
 const LOOK_EVERY: u64 = 4_096;
 
-/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline kdb inspect sym2022.06.16\n  \
     tapeline kdb inspect trade.gz quote.gz --format json   numbers and times as in the log")]
-pub(super) struct InspectLog {
+pub(crate) struct InspectLog {
     /// Logs of a tickerplant, plain or gzip
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<FilePath>,

@@ -12,17 +12,11 @@ mod tally;
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 /// Inspect the logs of a kdb+ tickerplant.
-#[derive(Debug, Args)]
-pub(crate) struct Kdb {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Kdb {
     /// Show the content of a tickerplant's log: messages, tables, columns and types, first and last rows, a torn tail
     ///
     /// A log is the file that `-11!` replays. As in kdb+, it is read up to the first incomplete message. Nothing is
@@ -32,8 +26,6 @@ enum Command {
 
 impl Kdb {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {
-            Command::Inspect(inspect) => inspect.run(),
-        }
+        run!(self, Kdb: Inspect)
     }
 }

@@ -6,10 +6,8 @@ use clap::Args;
 use serde::Serialize;
 use tapeline_console::output::{self, Format};
 use tapeline_measure::figures;
-use tapeline_perf::ring::{
-    failures,
-    view::{self, RingView},
-};
+use tapeline_perf::ring::failures;
+use tapeline_perf::ring::view::{self, RingView};
 use tapeline_ring::{Entry, list};
 
 /// List the rings of this machine
@@ -21,7 +19,7 @@ another publisher can continue the ring.
 Examples:
   tapeline ring ls
   tapeline ring ls --format json | jq -r '.[] | select(.state == \"dead\") | .name'")]
-pub(super) struct List {
+pub(crate) struct List {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -60,20 +58,9 @@ fn item(Entry { name, ring }: &Entry) -> Item {
 }
 
 fn table(entries: &[Entry]) -> String {
-    let headings = [
-        "name",
-        "state",
-        "publisher",
-        "epoch",
-        "frames",
-        "size",
-        "policy",
-        "framing",
-        "subscribers",
-        "largest lag",
-        "evicted",
-    ];
-    let mut table = output::table(headings);
+    let headings =
+        "name, state, publisher, epoch, frames, size, policy, framing, subscribers, largest lag, evicted";
+    let mut table = output::table(headings.split(", "));
     let mut troubles = String::new();
     for Entry { name, ring } in entries {
         match ring {

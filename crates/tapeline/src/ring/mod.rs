@@ -6,11 +6,11 @@ mod stat;
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use tapeline_perf::ring::{Publish, Subscribe, Sweep};
 
 /// Publish to, read from, list and remove shared-memory rings.
-#[derive(Debug, Args)]
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 A ring is a file in /dev/shm with one publisher and up to 64 subscribers, in any processes of this \
 machine. Nothing is lost: a full ring blocks its publisher until the slowest subscriber has read. \
@@ -23,13 +23,7 @@ Examples:
   tapeline ring stat smem --watch                            subscribers and their lag
   tapeline ring sweep --short                                every section in half a minute
   tapeline ring rm --dead                                    remove the rings of dead publishers")]
-pub(crate) struct Ring {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Ring {
     /// Publish time-stamped messages at a rate, or as fast as the subscribers read
     Pub(Publish),
     /// Read a ring: check sequence numbers and measure latency, or print frames
@@ -46,13 +40,6 @@ enum Command {
 
 impl Ring {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {
-            Command::Pub(command) => command.run(),
-            Command::Sub(command) => command.run(),
-            Command::Ls(command) => command.run(),
-            Command::Rm(command) => command.run(),
-            Command::Stat(command) => command.run(),
-            Command::Sweep(command) => command.run(),
-        }
+        run!(self, Ring: Pub Sub Ls Rm Stat Sweep)
     }
 }

@@ -18,7 +18,7 @@ Examples:
   tapeline ring rm --names a,b     several
   tapeline ring rm --dead          all without a live publisher or subscriber
   tapeline ring rm --force smem    even with a live publisher, or if it is not a readable ring")]
-pub(super) struct Remove {
+pub(crate) struct Remove {
     /// Names of rings
     #[arg(value_name = "NAME", value_parser = failures::name)]
     rings: Vec<Name>,

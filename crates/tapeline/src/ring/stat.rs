@@ -1,21 +1,18 @@
 //! `tapeline ring stat`: one ring's publisher and subscribers.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use tapeline_console::arguments;
-use tapeline_console::output::{self, Format};
-use tapeline_console::stop::Stop;
+use tapeline_console::{Format, Stop, arguments, output};
 use tapeline_measure::{Nanos, figures, instant};
-use tapeline_perf::ring::{
-    failures,
-    view::{self, RingView},
-};
+use tapeline_perf::ring::failures;
+use tapeline_perf::ring::view::{self, RingView};
 use tapeline_ring::{Name, Policy, Snapshot, inspect};
+
+use crate::stat::print_again;
 
 /// Show a ring's publisher and subscribers
 #[derive(Debug, Args)]
@@ -29,7 +26,7 @@ Examples:
   tapeline ring stat smem
   tapeline ring stat smem --watch                                 once a second, with rates
   tapeline ring stat smem --watch --interval 100ms --format json  a JSON line at each interval")]
-pub(super) struct RingStat {
+pub(crate) struct RingStat {
     /// Name of the ring; `ring ls` lists all rings
     #[arg(value_name = "NAME", value_parser = failures::name, required_unless_present = "named")]
     name: Option<Name>,
@@ -56,17 +53,15 @@ pub(super) struct RingStat {
 struct Watched {
     #[serde(flatten)]
     ring: RingView,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frames_per_second: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes_per_second: Option<f64>,
+    #[serde(flatten)]
+    rates: Option<Rates>,
 }
 
-/// Frames and bytes a second, between two snapshots.
-#[derive(Clone, Copy)]
+/// The rates between two snapshots.
+#[derive(Clone, Copy, Serialize)]
 struct Rates {
-    frames: f64,
-    bytes: f64,
+    frames_per_second: f64,
+    bytes_per_second: f64,
 }
 
 impl RingStat {
@@ -97,24 +92,12 @@ impl RingStat {
     fn show(&self, name: &Name, ring: &Snapshot, rates: Option<Rates>) -> anyhow::Result<()> {
         match self.format {
             Format::Json => {
-                let watched = Watched {
-                    ring: RingView::new(name.as_str(), ring),
-                    frames_per_second: rates.map(|rates| rates.frames),
-                    bytes_per_second: rates.map(|rates| rates.bytes),
-                };
+                let watched = Watched { ring: RingView::new(name.as_str(), ring), rates };
                 if self.watch { output::print_json_line(&watched) } else { output::print_json(&watched) }
             }
             Format::Table => {
                 let text = text(name, ring, rates);
-                if !self.watch {
-                    output::print(&text)
-                } else if std::io::stdout().is_terminal() {
-                    // Cursor home, and clear to the end of each line and of the screen, to avoid flicker.
-                    let lines: Vec<String> = text.lines().map(|line| format!("{line}\x1b[K")).collect();
-                    output::print(&format!("\x1b[H{}\x1b[J", lines.join("\n")))
-                } else {
-                    output::print(&format!("{text}\n"))
-                }
+                if self.watch { print_again(&text) } else { output::print(&text) }
             }
         }
     }
@@ -124,8 +107,8 @@ fn rates(before: &Snapshot, now: &Snapshot, elapsed: Duration) -> Rates {
     let per_second =
         |before: u64, now: u64| now.saturating_sub(before) as f64 / elapsed.as_secs_f64().max(1e-9);
     Rates {
-        frames: per_second(before.publisher.frames, now.publisher.frames),
-        bytes: per_second(before.publisher.position.0, now.publisher.position.0),
+        frames_per_second: per_second(before.publisher.frames, now.publisher.frames),
+        bytes_per_second: per_second(before.publisher.position.0, now.publisher.position.0),
     }
 }
 
@@ -171,8 +154,9 @@ fn text(name: &Name, ring: &Snapshot, rates: Option<Rates>) -> String {
         figures::thousands(publisher.reclaimed),
         figures::thousands(publisher.evicted),
     );
-    if let Some(Rates { frames, bytes }) = rates {
-        let (frames, bytes) = (output::rate(frames, "frames"), output::byte_rate(bytes));
+    if let Some(Rates { frames_per_second, bytes_per_second }) = rates {
+        let (frames, bytes) =
+            (output::rate(frames_per_second, "frames"), output::byte_rate(bytes_per_second));
         text.push_str(&format!("\nnow          {frames}   {bytes}"));
     }
     if ring.subscribers.is_empty() {

@@ -10,9 +10,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
-use tapeline_console::failure::Hinted;
-use tapeline_console::output::{self, Format, table};
-use tapeline_console::paths;
+use tapeline_console::output::table;
+use tapeline_console::{Format, Hinted, output, paths};
 use tapeline_measure::figures;
 use tapeline_node::stat::snapshot::Snapshot;
 use tapeline_perf::plot::{Curve, Curves, Scale};
@@ -35,42 +34,32 @@ struct Figure {
 
 /// All figures. Memory: first use of allocated pages is no leak. Latency: it includes the machine's other load.
 const FIGURES: [Figure; 5] = [
-    Figure {
-        name: "resident memory",
-        unit: "MB",
-        of: |plant| Some(plant.process.resident_bytes as f64 / 1e6),
-        share: 0.02,
-        least: 1.0,
-    },
-    Figure {
-        name: "descriptors",
-        unit: "",
-        of: |plant| (plant.process.descriptors > 0).then_some(plant.process.descriptors as f64),
-        share: 0.0,
-        least: 2.0,
-    },
-    Figure {
-        name: "threads",
-        unit: "",
-        of: |plant| Some(plant.process.threads as f64),
-        share: 0.0,
-        least: 0.0,
-    },
-    Figure {
-        name: "latency, median",
-        unit: "µs",
-        of: |plant| latency(plant).and_then(|now| now.p50_ns).map(micros),
-        share: 0.5,
-        least: 20.0,
-    },
-    Figure {
-        name: "latency, p90",
-        unit: "µs",
-        of: |plant| latency(plant).and_then(|now| now.p90_ns).map(micros),
-        share: 0.5,
-        least: 50.0,
-    },
+    Figure { name: "resident memory", unit: "MB", of: resident_mb, share: 0.02, least: 1.0 },
+    Figure { name: "descriptors", unit: "", of: descriptors, share: 0.0, least: 2.0 },
+    Figure { name: "threads", unit: "", of: threads, share: 0.0, least: 0.0 },
+    Figure { name: "latency, median", unit: "µs", of: median_us, share: 0.5, least: 20.0 },
+    Figure { name: "latency, p90", unit: "µs", of: p90_us, share: 0.5, least: 50.0 },
 ];
+
+fn resident_mb(plant: &Snapshot) -> Option<f64> {
+    Some(plant.process.resident_bytes as f64 / 1e6)
+}
+
+fn descriptors(plant: &Snapshot) -> Option<f64> {
+    Some(plant.process.descriptors as f64).filter(|descriptors| *descriptors > 0.0)
+}
+
+fn threads(plant: &Snapshot) -> Option<f64> {
+    Some(plant.process.threads as f64)
+}
+
+fn median_us(plant: &Snapshot) -> Option<f64> {
+    Some(latency(plant)?.p50_ns? as f64 / 1e3)
+}
+
+fn p90_us(plant: &Snapshot) -> Option<f64> {
+    Some(latency(plant)?.p90_ns? as f64 / 1e3)
+}
 
 /// A kind of loss, and its count in a sample.
 type Counted = (&'static str, fn(&Snapshot) -> u64);
@@ -91,10 +80,6 @@ const LOSSES: [Counted; 7] = [
 fn latency(plant: &Snapshot) -> Option<&tapeline_node::stat::snapshot::Latency> {
     let hops = &plant.hub.as_ref()?.latency;
     hops.iter().find(|hop| hop.hop == HOP).map(|hop| &hop.now)
-}
-
-fn micros(ns: u64) -> f64 {
-    ns as f64 / 1e3
 }
 
 /// The result for one figure.

@@ -9,11 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_console::arguments;
-use tapeline_console::failure::Hinted;
-use tapeline_console::output::{self, Format};
-use tapeline_console::paths::FilePath;
-use tapeline_console::stop::Stop;
+use tapeline_console::{FilePath, Format, Hinted, Stop, arguments, output};
 use tapeline_node::stat::file::{self, Found};
 use tapeline_node::stat::snapshot::Snapshot;
 use tapeline_ring::Name;
@@ -108,16 +104,18 @@ impl Stat {
             });
         }
         let text = plants.iter().map(text::of).collect::<Vec<_>>().join("\n\n");
-        if self.every.is_none() {
-            output::print(&text)
-        } else if std::io::stdout().is_terminal() {
-            // Cursor home, then clear to the end of each line and of the screen: no flicker.
-            let lines: Vec<String> = text.lines().map(|line| format!("{line}\x1b[K")).collect();
-            output::print(&format!("\x1b[H{}\x1b[J", lines.join("\n")))
-        } else {
-            output::print(&format!("{text}\n"))
-        }
+        if self.every.is_some() { print_again(&text) } else { output::print(&text) }
     }
+}
+
+/// Prints a text in the place of the one before, or behind it if standard output is no terminal.
+pub(crate) fn print_again(text: &str) -> anyhow::Result<()> {
+    if !std::io::stdout().is_terminal() {
+        return output::print(&format!("{text}\n"));
+    }
+    // Cursor home, then clear to the end of each line and of the screen: no flicker.
+    let lines: Vec<String> = text.lines().map(|line| format!("{line}\x1b[K")).collect();
+    output::print(&format!("\x1b[H{}\x1b[J", lines.join("\n")))
 }
 
 /// The running plant of a ring. Removes the counters of a dead plant, with a note.

@@ -203,22 +203,9 @@ fn of_hub(hub: &Hub, written_ns: u64) -> String {
 }
 
 fn sessions(all: &[Session]) -> String {
-    let mut table = table([
-        "session",
-        "user",
-        "address",
-        "transport",
-        "streams",
-        "queue",
-        "msgs",
-        "unsent",
-        "owed",
-        "lag",
-        "images",
-        "updates",
-        "now",
-        "conflated",
-    ]);
+    let headings = "session, user, address, transport, streams, queue, msgs, unsent, owed, lag, images, updates, now, \
+                    conflated";
+    let mut table = table(headings.split(", "));
     for session in all.iter().take(MOST_SESSIONS) {
         let lag = if session.lag_ns == 0 { "–".to_owned() } else { figures::duration(session.lag_ns) };
         table.add_row([

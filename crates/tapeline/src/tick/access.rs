@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
-use tapeline_console::failure::Hinted;
-use tapeline_console::paths;
+use tapeline_console::{Hinted, paths};
 use tapeline_hub::access::{Pattern, Users};
 use tapeline_node::access::users;
 use tapeline_node::tick::config::{Access, Rule};

@@ -12,18 +12,12 @@ mod serve;
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use tapeline_perf::tick::{BenchArgs, Part};
 
 /// Serve kdb+ clients as a tickerplant, and measure tickerplants.
-#[derive(Debug, Args)]
-pub(crate) struct Tick {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Tick {
     /// Serve kdb+ publishers and subscribers, configured by a TOML file
     Serve(serve::Serve),
     /// Measure a tickerplant's latency at several rates, from the due times of updates, and compare it with a bare
@@ -35,10 +29,6 @@ enum Command {
 
 impl Tick {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {
-            Command::Serve(serve) => serve.run(),
-            Command::Bench(bench) => bench.run(),
-            Command::Part(part) => part.run(),
-        }
+        run!(self, Tick: Serve Bench Part)
     }
 }

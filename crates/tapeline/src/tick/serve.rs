@@ -4,9 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_console::output::{self, Format};
-use tapeline_console::paths::FilePath;
-use tapeline_console::stop::{self, Stop};
+use tapeline_console::{FilePath, Format, Stop, output, stop};
 use tapeline_node::tick::server::Server;
 
 use super::config;
