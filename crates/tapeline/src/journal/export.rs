@@ -10,29 +10,23 @@ mod files;
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use tapeline_console::arguments;
-use tapeline_console::failure::Hinted;
-use tapeline_console::output::{self, Format, Progress, table};
-use tapeline_console::paths::{self, FilePath};
-use tapeline_console::stop::Stop;
+use tapeline_console::output::{Progress, table};
+use tapeline_console::{FilePath, Format, Hinted, Stop, arguments, output, paths};
 use tapeline_export::{Numbers, Rows, SortBy, Table};
 use tapeline_journal::{Directory, Next, Reader, Tail};
 use tapeline_measure::figures::thousands;
-use tapeline_plant::tick::Tick;
 
 use self::days::{DayOf, Days, Sorting};
 use self::files::Files;
 use super::ending::{say_torn, torn_json};
-use super::hinted;
 use super::place::Place;
+use super::{broken, tick_of, warn_of_missing};
 
 /// Ticks between two checks for an interrupt.
 const LOOK_EVERY: u64 = 4_096;
 
-/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Every tick is a row of `ticks`. Trades, quotes, orders and auctions have their own tables, and every other field is a \
@@ -48,7 +42,7 @@ const LOOK_EVERY: u64 = 4_096;
     tapeline journal export journal parquet --to parquet\n  \
     tapeline journal export journal tplogs --to kdb-log --tables trades,quotes"
 )]
-pub(super) struct Export {
+pub(crate) struct Export {
     #[command(flatten)]
     place: Place,
     /// Output folder; it must be empty, or must not exist yet
@@ -122,12 +116,8 @@ impl Export {
             (Held::Exact, To::KdbLog) => Numbers::WholeSizes,
         };
         if self.sort && self.to == To::KdbLog {
-            let hint = "leave out --sort, or write --to parquet";
-            return Err(Hinted::of_options(
-                "--sort is for Parquet: a log keeps the order of its ticks",
-                hint,
-            )
-            .into());
+            let what = "--sort is for Parquet: a log keeps the order of its ticks";
+            return Err(Hinted::of_options(what, "leave out --sort, or write --to parquet").into());
         }
         let by = if self.day == DayOf::Event { SortBy::Event } else { SortBy::Published };
         let sorting = self.sort.then_some(Sorting { by, limit: self.sort_limit });
@@ -139,7 +129,9 @@ impl Export {
         };
         let mut days = Days::new(files, &tables, numbers, self.day, sorting);
         let done = export(&mut reader, &mut days, &stop)?;
-        let rows = days.finish().map_err(|error| self.not_written(error))?;
+        let rows = days.finish().map_err(|error| {
+            failed(error).context(format!("the export to {} is incomplete", paths::shown(&self.into)))
+        })?;
         if let Some(tail) = &done.torn {
             say_torn(tail);
         }
@@ -170,10 +162,6 @@ impl Export {
         }
         Ok(if done.missing > 0 { ExitCode::from(3) } else { ExitCode::SUCCESS })
     }
-
-    fn not_written(&self, error: tapeline_export::Error) -> anyhow::Error {
-        failed(error).context(format!("the export to {} is incomplete", paths::shown(&self.into)))
-    }
 }
 
 /// Adds a hint to an export error.
@@ -184,15 +172,13 @@ fn failed(error: tapeline_export::Error) -> anyhow::Error {
 
 /// Exports the journal from the reader's position.
 fn export(reader: &mut Reader<Directory>, days: &mut Days, stop: &Stop) -> anyhow::Result<Done> {
-    let broken = |error| hinted("the journal cannot be read on", error);
     let mut done = Done::default();
     let mut rows = Rows::default();
     let mut progress = Progress::counting("exporting", "ticks", None);
     loop {
         match reader.next().map_err(broken)? {
             Next::Record(record) => {
-                let tick = Tick::parse(record.body)
-                    .with_context(|| format!("record {} of the journal is not a tick", record.seq))?;
+                let tick = tick_of(&record)?;
                 days.turn_to(&tick.header).map_err(failed)?;
                 rows.add(&tick, days).map_err(failed)?;
                 done.ticks += 1;
@@ -208,10 +194,7 @@ fn export(reader: &mut Reader<Directory>, days: &mut Days, stop: &Stop) -> anyho
                 }
             }
             Next::Missing { from, to } => {
-                progress.apart(|| {
-                    anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
-                });
-                done.missing += to - from + 1;
+                progress.apart(|| done.missing += warn_of_missing(from, to));
                 // The changes in the gap are not known.
                 rows.forget();
             }

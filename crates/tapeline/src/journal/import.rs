@@ -18,10 +18,8 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::civil::Date;
 use serde_json::json;
-use tapeline_console::failure::Hinted;
-use tapeline_console::output::{self, Format, Progress, table};
-use tapeline_console::paths::{self, FilePath};
-use tapeline_console::stop::Stop;
+use tapeline_console::output::{Progress, table};
+use tapeline_console::{FilePath, Format, Hinted, Stop, output, paths};
 use tapeline_journal::{Directory, Settings, Writer};
 use tapeline_kdb::{Order, Update};
 use tapeline_measure::figures::thousands;
@@ -34,7 +32,6 @@ use super::hinted;
 /// Messages between two checks for an interrupt.
 const LOOK_EVERY: u64 = 4_096;
 
-/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each row becomes a tick of the item that its `sym` names, at its `time`. An item's first tick is an image without \
@@ -47,7 +44,7 @@ const LOOK_EVERY: u64 = 4_096;
     tapeline journal import sym2022.06.16 --into journal\n  \
     tapeline journal import trade.gz quote.gz --into journal --tables tables.toml --format json"
 )]
-pub(super) struct Import {
+pub(crate) struct Import {
     /// Logs of a tickerplant, plain or gzip
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<FilePath>,

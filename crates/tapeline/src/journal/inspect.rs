@@ -12,12 +12,11 @@ use tapeline_plant::tick::Tick;
 use super::hinted;
 use super::place::Place;
 
-/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline journal inspect journal\n  \
     tapeline journal inspect journal --from-time 2026-11-21T14:30:00Z --count 20 --format json")]
-pub(super) struct InspectJournal {
+pub(crate) struct InspectJournal {
     #[command(flatten)]
     place: Place,
     /// Number of ticks to show

@@ -20,18 +20,15 @@ mod verify;
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use anyhow::Context;
+use clap::Subcommand;
 use tapeline_console::failure::Hinted;
+use tapeline_journal::Record;
+use tapeline_plant::tick::Tick;
 
 /// Verify, inspect, export, import and replay a plant's journal.
-#[derive(Debug, Args)]
-pub(crate) struct Journal {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Journal {
     /// Read a whole journal, and check every checksum and sequence number
     Verify(verify::Verify),
     /// Show a journal's segments, and its ticks from a sequence number or a time on
@@ -48,13 +45,7 @@ enum Command {
 
 impl Journal {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {
-            Command::Verify(verify) => verify.run(),
-            Command::Inspect(inspect) => inspect.run(),
-            Command::Export(export) => export.run(),
-            Command::Import(import) => import.run(),
-            Command::Replay(replay) => replay.run(),
-        }
+        run!(self, Journal: Verify Inspect Export Import Replay)
     }
 }
 
@@ -62,4 +53,20 @@ impl Journal {
 pub(crate) fn hinted(what: &str, error: tapeline_journal::Error) -> anyhow::Error {
     let hint = error.hint().unwrap_or_default();
     anyhow::Error::new(error).context(Hinted::new(what, hint))
+}
+
+/// The error if a journal cannot be read to its end.
+pub(crate) fn broken(error: tapeline_journal::Error) -> anyhow::Error {
+    hinted("the journal cannot be read on", error)
+}
+
+/// Warns of ticks that the journal does not have; returns their number.
+pub(crate) fn warn_of_missing(from: u64, to: u64) -> u64 {
+    anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
+    to - from + 1
+}
+
+/// The tick in a record.
+fn tick_of<'a>(record: &Record<'a>) -> anyhow::Result<Tick<'a>> {
+    Tick::parse(record.body).with_context(|| format!("record {} of the journal is not a tick", record.seq))
 }

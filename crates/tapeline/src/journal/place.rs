@@ -2,8 +2,7 @@
 
 use clap::Args;
 use jiff::Timestamp;
-use tapeline_console::failure::Hinted;
-use tapeline_console::paths::{self, FilePath};
+use tapeline_console::{FilePath, Hinted, paths};
 use tapeline_journal::{Directory, From, Reader};
 use tapeline_measure::Nanos;
 
@@ -23,7 +22,7 @@ pub(super) struct Place {
     from_sequence: Option<u64>,
     /// Start at the first tick published at or after this time, such as 2026-11-21T14:30:00Z
     #[arg(long, value_name = "TIME", value_parser = time)]
-    from_time: Option<Nanos>,
+    pub(super) from_time: Option<Nanos>,
 }
 
 impl Place {
@@ -65,11 +64,6 @@ impl Place {
             (None, Some(time)) => From::Time(time),
             (None, None) => From::Oldest,
         }
-    }
-
-    /// The earliest wanted time; 0 if there is no limit.
-    pub(super) fn earliest(&self) -> Nanos {
-        self.from_time.unwrap_or_default()
     }
 }
 

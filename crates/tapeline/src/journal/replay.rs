@@ -12,11 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use tapeline_console::arguments;
-use tapeline_console::failure::Hinted;
-use tapeline_console::output::{self, Format};
-use tapeline_console::paths::FilePath;
-use tapeline_console::stop::Stop;
+use tapeline_console::{FilePath, Format, Hinted, Stop, arguments, output};
 use tapeline_journal::{Directory, From, Next, Reader, Record};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
@@ -26,8 +22,8 @@ use tapeline_ring::{Name, Options, Publisher, Refused, Start, Subscriber, Wait};
 
 use self::feed::ToFeed;
 use self::service::Service;
-use super::hinted;
 use super::place::Place;
+use super::{broken, hinted, warn_of_missing};
 use crate::events;
 
 /// How long to wait when no data is available.
@@ -35,7 +31,6 @@ const NAP: Duration = Duration::from_millis(1);
 /// Ticks between two checks for an interrupt.
 const LOOK_EVERY: u64 = 4_096;
 
-/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The ring has the plant's original ticks, so that `tapeline plant watch`, `plant measure` and your own programs \
@@ -50,7 +45,7 @@ const LOOK_EVERY: u64 = 4_096;
     tapeline journal replay journal --serve plant.toml --from-time 2026-11-21T14:30:00Z --requests 1\n  \
     tapeline journal replay journal --to 239.255.12.111:26477 --speed 10"
 )]
-pub(super) struct Replay {
+pub(crate) struct Replay {
     #[command(flatten)]
     place: Place,
     /// The ring to create and publish to; with --serve, the default is the configuration's ring
@@ -141,7 +136,7 @@ impl Replay {
             return self.to_feed.run(to, &mut reader, self.speed, stop, self.format);
         }
         let service = self.serve.as_deref().map(Service::open).transpose()?;
-        let of_service = service.as_ref().map(|service| service.hub.ring().clone());
+        let of_service = service.as_ref().map(|service| service.config.ring.clone());
         let name = self.onto.clone().or(of_service).context("--onto names the ring to publish to")?;
         if let Some(live) = &self.then {
             // Report a wrong ring at once, not after a day's ticks.
@@ -164,7 +159,7 @@ impl Replay {
             clock: Clock::calibrate(),
             speed: self.speed,
             begun: None,
-            earliest: self.place.earliest(),
+            earliest: self.place.from_time.unwrap_or_default(),
             copy: Vec::new(),
             done: Done::default(),
         };
@@ -172,7 +167,7 @@ impl Replay {
         let Onto { ring, service, done, .. } = onto;
         ring.close()?;
         // Wait until the hub's clients have received their queued messages.
-        let hub = service.map(|service| service.hub.end()).transpose()?;
+        let hub = service.map(Service::end).transpose()?;
         if self.format == Format::Json {
             let mut report = json!({
                 "history": done.history, "live": done.live, "missing": done.missing, "last": done.last(),
@@ -207,8 +202,8 @@ impl Replay {
             onto.before(reader, self.place.from())?;
         }
         if let Some(service) = &mut onto.service {
-            service.hub.let_in();
-            service.hub.say_ready(name, onto.done.before, self.format)?;
+            service.let_in();
+            service.say_ready(name, onto.done.before, self.format)?;
             while service.hub.requests() < self.requests && !service.hub.has_ended() && onto.stop.sleep(NAP) {
             }
         }
@@ -282,7 +277,6 @@ impl Onto<'_> {
 
     /// Publishes the whole journal.
     fn history(&mut self, reader: &mut Reader<Directory>) -> anyhow::Result<()> {
-        let broken = |error| hinted("the journal cannot be read on", error);
         loop {
             if !self.goes_on()? {
                 self.done.is_interrupted = true;
@@ -317,8 +311,7 @@ impl Onto<'_> {
 
     /// Reports ticks that neither the journal nor the ring has.
     fn miss(&mut self, from: u64, to: u64) {
-        anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
-        self.done.missing += to - from + 1;
+        self.done.missing += warn_of_missing(from, to);
         self.done.last = Some(to);
     }
 
@@ -414,7 +407,6 @@ impl Onto<'_> {
     /// The ticks differ: the journal belongs to another plant.
     fn know(&self, reader: &mut Reader<Directory>, ring: &Name, bytes: &[u8]) -> anyhow::Result<()> {
         let seq = tick_of(bytes)?.header.seq.0;
-        let broken = |error| hinted("the journal cannot be read on", error);
         reader.seek(From::Seq(seq)).map_err(broken)?;
         let is_other = matches!(
             reader.next().map_err(broken)?,
@@ -430,7 +422,6 @@ impl Onto<'_> {
 
     /// Moves the journal's reader to the tick after the last one.
     fn go_behind(&self, reader: &mut Reader<Directory>) -> anyhow::Result<()> {
-        let broken = |error| hinted("the journal cannot be read on", error);
         self.done.last.map_or(Ok(()), |last| reader.seek(From::Seq(last + 1)).map_err(broken))
     }
 

@@ -18,7 +18,6 @@ const MOST_HOLES: usize = 100;
 /// Records between two checks for an interrupt.
 const LOOK_EVERY: u64 = 1 << 16;
 
-/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit status: 1 if the journal is damaged (the error names the place); 3 if the first or last file is missing; \
@@ -27,7 +26,7 @@ const LOOK_EVERY: u64 = 1 << 16;
     tapeline journal verify /var/lib/tapeline/journal\n  \
     tapeline journal verify journal --from-sequence 1000000 --format json"
 )]
-pub(super) struct Verify {
+pub(crate) struct Verify {
     #[command(flatten)]
     place: Place,
     /// Output format
@@ -66,25 +65,18 @@ enum End {
 }
 
 impl End {
-    /// The name in the JSON report.
-    const fn name(self) -> &'static str {
+    /// The name in the JSON report, and the sentence in the report for people.
+    const fn told(self) -> (&'static str, &'static str) {
         match self {
-            Self::Closed => "closed",
-            Self::BeingWritten => "being written",
-            Self::NotClosed => "not closed",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// The sentence in the report for people.
-    const fn sentence(self) -> &'static str {
-        match self {
-            Self::Closed => "the journal was closed behind the last tick",
-            Self::BeingWritten => "the journal is being written",
-            Self::NotClosed => "the journal was not closed: its writer was killed, or could not write it",
-            Self::Unknown => {
-                "whether the journal was closed is not known: it has no file `bounds`, as earlier versions wrote none"
+            Self::Closed => ("closed", "the journal was closed behind the last tick"),
+            Self::BeingWritten => ("being written", "the journal is being written"),
+            Self::NotClosed => {
+                ("not closed", "the journal was not closed: its writer was killed, or could not write it")
             }
+            Self::Unknown => (
+                "unknown",
+                "whether the journal was closed is not known: it has no file `bounds`, as earlier versions wrote none",
+            ),
         }
     }
 }
@@ -223,7 +215,7 @@ impl Tally {
             "holes": holes.collect::<Vec<_>>(),
             "torn": torn,
             "damage": damage,
-            "end": self.end.map(End::name),
+            "end": self.end.map(|end| end.told().0),
             "lost": self.lost().iter().map(|(which, lost)| json!({
                 "file": which, "from": lost.from, "to": lost.to,
             })).collect::<Vec<_>>(),
@@ -249,7 +241,7 @@ impl Tally {
             output::print(&format!("missing: {from} to {to}"))?;
         }
         if let Some(end) = self.end {
-            output::print(end.sentence())?;
+            output::print(end.told().1)?;
         }
         if self.is_interrupted {
             output::print("interrupted: what is behind the last tick was not looked at")?;

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tapeline_console::failure::{self, Hinted};
-use tapeline_console::output::{self, Format, table};
-use tapeline_console::paths;
+use tapeline_console::output::table;
+use tapeline_console::{Format, Hinted, failure, output, paths};
 use tapeline_hub::access::LoginPolicy;
 use tapeline_journal::{Durability, OnFailure, Settings};
 use tapeline_measure::figures;
@@ -34,7 +33,7 @@ pub(crate) struct CheckArgs {
 }
 
 /// The result of a check.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Checked {
     /// Whether a plant would start, as far as the files can tell.
     ok: bool,
@@ -75,25 +74,15 @@ struct Memory {
 
 impl CheckArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        let checked = match config::read_all(&self.file) {
+        let (faults, checked) = match config::read_all(&self.file) {
             Ok(config) => {
-                let faults = files(&config);
-                Checked {
-                    ok: faults.is_empty(),
-                    faults: faults.iter().map(Fault::of).collect(),
-                    warnings: warnings(&config),
-                    runs: Some(parts(&config)),
-                    memory: Some(memory(&config)),
-                }
+                let (runs, memory) = (Some(parts(&config)), Some(memory(&config)));
+                (files(&config), Checked { warnings: warnings(&config), runs, memory, ..Checked::default() })
             }
-            Err(faults) => Checked {
-                ok: false,
-                faults: faults.iter().map(Fault::of).collect(),
-                warnings: Vec::new(),
-                runs: None,
-                memory: None,
-            },
+            Err(faults) => (faults, Checked::default()),
         };
+        let ok = faults.is_empty();
+        let checked = Checked { ok, faults: faults.iter().map(Fault::of).collect(), ..checked };
         match self.format {
             Format::Json => output::print_json(&checked)?,
             Format::Table => checked.print()?,
@@ -105,6 +94,12 @@ impl CheckArgs {
 impl Fault {
     fn of(fault: &anyhow::Error) -> Self {
         Self { what: format!("{fault:#}"), hints: failure::hints(fault) }
+    }
+}
+
+impl Part {
+    fn new(part: &'static str, name: impl ToString, is: impl Into<String>) -> Self {
+        Self { part, name: name.to_string(), is: is.into() }
     }
 }
 
@@ -161,21 +156,16 @@ fn files(config: &Config) -> Vec<anyhow::Error> {
 
 /// The reason that a journal cannot be in this folder, as far as this can be checked without creating it.
 fn no_folder(folder: &Path) -> Option<anyhow::Error> {
+    let above = folder.parent().unwrap_or(folder);
+    let (shown, above_shown) = (paths::shown(&folder), paths::shown(&above));
     let what = match std::fs::metadata(folder) {
         Ok(about) if about.is_dir() => return None,
-        Ok(_) => format!("the journal's folder {} is a file", paths::shown(&folder)),
+        Ok(_) => format!("the journal's folder {shown} is a file"),
+        Err(cause) if cause.kind() == ErrorKind::NotFound && above.is_dir() => return None,
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
-            let above = folder.parent().unwrap_or(folder);
-            if above.is_dir() {
-                return None;
-            }
-            format!(
-                "the journal's folder {} cannot be created: {} does not exist",
-                paths::shown(&folder),
-                paths::shown(&above)
-            )
+            format!("the journal's folder {shown} cannot be created: {above_shown} does not exist")
         }
-        Err(cause) => format!("cannot look at the journal's folder {}: {cause}", paths::shown(&folder)),
+        Err(cause) => format!("cannot look at the journal's folder {shown}: {cause}"),
     };
     let hint = "folder in [journal] must be a folder; it is created if its parent exists";
     Some(Hinted::new(what, hint).into())
@@ -192,16 +182,13 @@ fn warnings(config: &Config) -> Vec<String> {
     {
         said.push(format!("{} can be read by others on this machine: chmod 600 {0}", paths::shown(&path)));
     }
+    let mut rules = access.rules.iter();
     match access.login {
         LoginPolicy::Open if !is_local => {
-            said.push(format!(
-                "anyone who can reach {} can connect: login in [hub.access] restricts this",
-                hub.address
-            ));
+            let who = format!("anyone who can reach {} can connect", hub.address);
+            said.push(format!("{who}: login in [hub.access] restricts this"));
         }
-        LoginPolicy::Open
-            if access.rules.iter().any(|rule| !rule.users.is_empty() || !rule.groups.is_empty()) =>
-        {
+        LoginPolicy::Open if rules.any(|rule| !rule.users.is_empty() || !rule.groups.is_empty()) => {
             said.push("rules name users, but with login = \"open\" user names are not verified".to_owned());
         }
         LoginPolicy::Password | LoginPolicy::Token if !is_local && hub.transport.tls.is_none() => {
@@ -223,14 +210,13 @@ fn warnings(config: &Config) -> Vec<String> {
 
 fn parts(config: &Config) -> Vec<Part> {
     let size = format!("{} MiB, {} items at most", config.ring_bytes >> 20, config.max_items);
-    let mut parts = vec![
-        Part { part: "plant", name: config.name.clone(), is: of_plant(config) },
-        Part { part: "ring", name: config.ring.to_string(), is: size },
-    ];
+    let services = config.sources.as_ref().map_or(0, |sources| sources.for_clients.len());
+    let of_plant = format!("{} feeds, {services} services of providers", config.feeds.len());
+    let mut parts = vec![Part::new("plant", &config.name, of_plant), Part::new("ring", &config.ring, size)];
     parts.extend(config.feeds.iter().map(feed));
     if let Some(nbbo) = &config.nbbo {
         let is = format!("best of {} feeds", nbbo.participants.len());
-        parts.push(Part { part: "nbbo", name: nbbo.suffix.clone(), is });
+        parts.push(Part::new("nbbo", &nbbo.suffix, is));
     }
     if let Some(sources) = &config.sources {
         let SourcesConfig { settings, door, hosts, for_clients } = sources;
@@ -246,42 +232,35 @@ fn parts(config: &Config) -> Vec<Part> {
                 None => "any user".to_owned(),
             };
             let is = format!("non-interactive providers: {who}, {tls}, {} connections", door.max_connections);
-            parts.push(Part { part: "port", name: door.address.to_string(), is });
+            parts.push(Part::new("port", door.address, is));
         }
     }
     if let Some(journal) = &config.journal {
-        let name = journal.folder.display().to_string();
-        parts.push(Part { part: "journal", name, is: of_journal(&journal.settings) });
+        parts.push(Part::new("journal", journal.folder.display(), of_journal(&journal.settings)));
     }
     if let Some(kdb) = &config.kdb {
         let serve = &kdb.serve;
         let tables: Vec<_> = serve.tables.iter().map(Schema::name).collect();
-        let log = serve.log.as_ref().map_or_else(
-            || "no log".to_owned(),
-            |log| format!("a log for each day in {}", log.folder.display()),
-        );
+        let log = match &serve.log {
+            Some(log) => format!("a log for each day in {}", log.folder.display()),
+            None => "no log".to_owned(),
+        };
         let is = format!("kdb+ clients: {}; {log}", tables.join(", "));
         let address = serve.address.map(|address| address.to_string());
         let unix = serve.unix.as_ref().map(|path| path.display().to_string());
-        parts.extend(address.into_iter().chain(unix).map(|name| Part { part: "port", name, is: is.clone() }));
+        parts.extend(address.into_iter().chain(unix).map(|name| Part::new("port", name, &*is)));
     }
     if let Some(hub) = &config.hub {
         parts.extend(of_hub(hub));
         if let Some(web) = &hub.web {
-            let is = "the live page, metrics, health".to_owned();
-            parts.push(Part { part: "page", name: web.address.to_string(), is });
+            parts.push(Part::new("page", web.address, "the live page, metrics, health"));
         }
         if let Some(zeromq) = &hub.zeromq {
             let is = format!("subscribers of ZeroMQ, {} at most", zeromq.settings.max_subscribers);
-            parts.push(Part { part: "port", name: zeromq.address.to_string(), is });
+            parts.push(Part::new("port", zeromq.address, is));
         }
     }
     parts
-}
-
-fn of_plant(config: &Config) -> String {
-    let services = config.sources.as_ref().map_or(0, |sources| sources.for_clients.len());
-    format!("{} feeds, {services} services of providers", config.feeds.len())
 }
 
 /// A journal's durability and retention, as text.
@@ -359,7 +338,7 @@ fn of_service(
     };
     let images = if clients.is_cached { "cached" } else { "not cached" };
     let is = format!("number {}, {of}; images {images}, posts {posts}", service.id);
-    Part { part: "service", name: service.name.clone(), is }
+    Part::new("service", &service.name, is)
 }
 
 fn of_provider(provider: &ProviderSettings, hosts: &[Host]) -> Part {
@@ -372,7 +351,7 @@ fn of_provider(provider: &ProviderSettings, hosts: &[Host]) -> Part {
     let tls = if transport.is_some_and(|transport| transport.tls.is_some()) { ", TLS" } else { "" };
     let secret = if provider.password.is_some() { " with a password" } else { "" };
     let is = format!("{} over {way}{tls}, as user {}{secret}", servers.join(", "), provider.user);
-    Part { part: "provider", name: provider.name.clone(), is }
+    Part::new("provider", &provider.name, is)
 }
 
 fn feed(feed: &Feed) -> Part {
@@ -383,7 +362,7 @@ fn feed(feed: &Feed) -> Part {
     let recovery = if feed.recovery.is_some() { ", recovery" } else { "" };
     let symbols = if feed.symbols.is_some() { ", selected symbols" } else { "" };
     let is = format!("{} from {from}{recovery}{symbols}", feed.protocol.name());
-    Part { part: "feed", name: feed.name.clone(), is }
+    Part::new("feed", &feed.name, is)
 }
 
 fn of_hub(hub: &HubConfig) -> [Part; 3] {
@@ -402,48 +381,43 @@ fn of_hub(hub: &HubConfig) -> [Part; 3] {
         AuditTo::Talk | AuditTo::Stderr => "standard error".to_owned(),
         AuditTo::File(path) => path.display().to_string(),
     };
+    let port = format!(
+        "{} as {}, {tls}, {} connections, {} streams each",
+        hub.settings.service, hub.settings.service_id, hub.max_connections, hub.settings.session.most_streams
+    );
     [
-        Part {
-            part: "port",
-            name: hub.address.to_string(),
-            is: format!(
-                "{} as {}, {tls}, {} connections, {} streams each",
-                hub.settings.service,
-                hub.settings.service_id,
-                hub.max_connections,
-                hub.settings.session.most_streams
-            ),
-        },
-        Part { part: "access", name: login.to_owned(), is: format!("{} users, {what}", access.users.len()) },
-        Part { part: "audit", name: audit, is: "logins, denials, session ends".to_owned() },
+        Part::new("port", hub.address, port),
+        Part::new("access", login, format!("{} users, {what}", access.users.len())),
+        Part::new("audit", audit, "logins, denials, session ends"),
     ]
 }
 
 fn memory(config: &Config) -> Vec<Memory> {
-    let mut parts = vec![Memory { what: "ring", bytes: config.ring_bytes as u64 }];
+    let mut parts = vec![("ring", config.ring_bytes)];
     if let Receive::Thread(pool) = &config.receive {
         // A slot has 2 KiB and stores one datagram.
-        let bytes = (pool.slots as u64).saturating_mul(2_048).saturating_mul(config.feeds.len() as u64);
-        parts.push(Memory { what: "receiving threads' pools", bytes });
+        let bytes = pool.slots.saturating_mul(2_048).saturating_mul(config.feeds.len());
+        parts.push(("receiving threads' pools", bytes));
     }
     if let Some(images) = &config.images {
-        parts.push(Memory { what: "images for late hubs", bytes: images.bytes as u64 });
+        parts.push(("images for late hubs", images.bytes));
     }
     if let Some(sources) = &config.sources {
-        let bytes = sources.standby_bound() as u64;
-        parts.push(Memory { what: "images of standby sources (standby_size)", bytes });
+        parts.push(("images of standby sources (standby_size)", sources.standby_bound()));
     }
     if let Some(kdb) = &config.kdb {
         let serve = &kdb.serve;
-        let queues = serve.max_connections.saturating_mul(serve.queue_bytes) as u64;
-        parts.push(Memory { what: "kdb+ clients' queues (queue, max_connections)", bytes: queues });
-        let incoming = serve.incoming_bytes as u64;
-        parts.push(Memory { what: "kdb+ clients' incoming messages (incoming_size)", bytes: incoming });
-        let rows = tapeline_node::kdb::publishing::ROWS_BYTES as u64;
-        parts.push(Memory { what: "kdb+ publishers' rows inside the plant", bytes: rows });
+        parts.extend([
+            (
+                "kdb+ clients' queues (queue, max_connections)",
+                serve.max_connections.saturating_mul(serve.queue_bytes),
+            ),
+            ("kdb+ clients' incoming messages (incoming_size)", serve.incoming_bytes),
+            ("kdb+ publishers' rows inside the plant", tapeline_node::kdb::publishing::ROWS_BYTES),
+        ]);
     }
     if let Some(hub) = &config.hub {
-        parts.extend(hub.memory_bound().map(|(what, bytes)| Memory { what, bytes: bytes as u64 }));
+        parts.extend(hub.memory_bound());
     }
-    parts
+    parts.into_iter().map(|(what, bytes)| Memory { what, bytes: bytes as u64 }).collect()
 }

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use tapeline_console::arguments;
-use tapeline_console::failure::Hinted;
-use tapeline_console::paths::FilePath;
-use tapeline_console::stop::Stop;
+use tapeline_console::{FilePath, Hinted, Stop, arguments};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_node::ticks::{self, Next};
 use tapeline_perf::path::Ending;
@@ -98,12 +95,13 @@ pub(crate) struct Follow {
     resumed: Option<Resumed>,
     wait: Wait,
     stop: Stop,
-    clock: Clock,
+    /// Its error bounds that of times compared with the plant's stamps.
+    pub(crate) clock: Clock,
     ticks_left: u64,
     duration: Option<Duration>,
     until_end_of_session: bool,
     /// The feed whose end of session counts; if `None`, any feed's.
-    feed: Option<u16>,
+    pub(crate) feed: Option<u16>,
 }
 
 /// Interval between checks of signals, limits and the plant's life.
@@ -128,29 +126,26 @@ impl Follow {
         let clock = Clock::calibrate();
         let begun = clock.now();
         let subscriber = loop {
-            match Subscriber::join_as(&name, start, label) {
+            let error = match Subscriber::join_as(&name, start, label) {
                 Ok(subscriber) => break subscriber,
-                Err(error)
-                    if matches!(error, tapeline_ring::Error::NotFound { .. })
-                        && clock.now().since(begun) < args.wait_for_ring.as_nanos() as i64
-                        && !stop.requested() =>
-                {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Err(error) if matches!(error, tapeline_ring::Error::NotFound { .. }) => {
-                    let rings = tapeline_ring::list().unwrap_or_default();
-                    let names: Vec<_> = rings.iter().map(|ring| ring.name.to_string()).collect();
-                    let hint = if names.is_empty() {
-                        "no ring exists: start a plant first, or give --wait-for-ring 30s".to_owned()
-                    } else {
-                        format!("these rings exist: {}", names.join(", "))
-                    };
-                    return Err(
-                        anyhow::Error::new(error).context(Hinted::new("cannot join the plant's ring", hint))
-                    );
-                }
-                Err(error) => return Err(error).context("cannot join the plant's ring"),
+                Err(error) => error,
+            };
+            let what = "cannot join the plant's ring";
+            if !matches!(error, tapeline_ring::Error::NotFound { .. }) {
+                return Err(error).context(what);
             }
+            if clock.now().since(begun) >= args.wait_for_ring.as_nanos() as i64 || stop.requested() {
+                let rings = tapeline_ring::list().unwrap_or_default();
+                let names: Vec<_> = rings.iter().map(|ring| ring.name.as_str()).collect();
+                let hint = match names.join(", ") {
+                    none if none.is_empty() => {
+                        "no ring exists: start a plant first, or give --wait-for-ring 30s".to_owned()
+                    }
+                    names => format!("these rings exist: {names}"),
+                };
+                return Err(error).context(Hinted::new(what, hint));
+            }
+            std::thread::sleep(Duration::from_millis(5));
         };
         let resumed = match (&args.journal, args.from_sequence) {
             (Some(journal), Some(from)) => Some(Resumed::open(journal, from, name, label)?),
@@ -169,19 +164,9 @@ impl Follow {
         })
     }
 
-    /// Ends only at the end of this feed's session.
-    pub(crate) fn end_with_feed(&mut self, feed: u16) {
-        self.feed = Some(feed);
-    }
-
-    /// The bound on the error of times compared with the plant's stamps, in ns.
-    pub(crate) fn clock_error_ns(&self) -> u64 {
-        self.clock.error_ns()
-    }
-
     /// Ticks that are missing in the journal, if ticks are read from it.
     pub(crate) fn missing(&self) -> u64 {
-        self.resumed.as_ref().map_or(0, Resumed::missing)
+        self.resumed.as_ref().map_or(0, |resumed| resumed.place.missing)
     }
 
     /// The plant's last note.
@@ -229,11 +214,11 @@ impl Follow {
                 Next::End => return Ok(Ending::PlantEnded),
                 Next::Lost(lost) => return Err(lost.of("this reader").into()),
                 Next::Nothing => {
-                    let is_all = self.resumed.as_ref().is_none_or(Resumed::is_at_end);
+                    let is_all = self.resumed.as_ref().is_none_or(|resumed| resumed.place.is_at_end);
                     if is_dead && is_all && !self.subscriber.wait(Wait::Spin, Duration::ZERO) {
                         return Ok(Ending::PlantDied);
                     }
-                    let there = if self.resumed.as_ref().is_some_and(Resumed::is_behind) {
+                    let there = if self.resumed.as_ref().is_some_and(|resumed| resumed.place.is_behind) {
                         std::thread::sleep(WHILE_BEHIND);
                         true
                     } else {

@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::process::ExitCode;
 
 use clap::Args;
-use tapeline_console::output::{self, Format};
-use tapeline_console::stop::Stop;
+use tapeline_console::{Format, Stop, output};
 use tapeline_perf::path::{Joined, Meter};
 
 use super::follow::{Follow, FollowArgs};
@@ -52,7 +51,7 @@ impl MeasureArgs {
             |_| Ok(()),
         )?;
         let gaps = follow.note().map_or(0, |note| note.missing).saturating_sub(missing_before);
-        let report = meter.into_inner().report(self.label.clone(), end, gaps, follow.clock_error_ns());
+        let report = meter.into_inner().report(self.label.clone(), end, gaps, follow.clock.error_ns());
         match self.format {
             Format::Json => output::print_json_line(&report)?,
             Format::Table => report.print()?,

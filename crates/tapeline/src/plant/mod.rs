@@ -3,21 +3,21 @@
 mod check;
 pub(crate) mod config;
 mod follow;
-pub(crate) mod history;
 pub(crate) mod measure;
 mod passwd;
 pub(crate) mod relay;
 pub(crate) mod report;
 mod resumed;
 mod run;
-mod serve;
+pub(crate) mod serve;
 mod tally;
 mod watch;
 
-pub(crate) use self::watch::status_text;
+pub(crate) use self::watch::{is_of_message, status_text};
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Args, Subcommand};
 
 /// `tapeline plant --config FILE`, or one of its readers.
@@ -59,28 +59,29 @@ enum PlantCommand {
     /// Check a configuration and the files that it names: list every fault, and the parts that would run
     Check(check::CheckArgs),
     /// Set a hub user's password, typed at the terminal or read from standard input
-    Passwd(passwd::PasswdArgs),
+    Passwd(passwd::UserArgs),
     /// Create a token for a hub user and print it; only its hash is stored
-    Token(passwd::TokenArgs),
+    Token(passwd::UserArgs),
 }
 
 impl Plant {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match (self.command, self.run) {
-            (Some(PlantCommand::Watch(command)), _) => command.run(),
-            (Some(PlantCommand::Measure(command)), _) => command.run(),
-            (Some(PlantCommand::Tally(command)), _) => command.run(),
-            (Some(PlantCommand::Relay(command)), _) => command.run(),
-            (Some(PlantCommand::Serve(command)), _) => command.run(),
-            (Some(PlantCommand::Sample), _) => {
+        let Some(command) = self.command else {
+            return self.run.context("--config FILE is missing")?.run();
+        };
+        match command {
+            PlantCommand::Watch(command) => command.run(),
+            PlantCommand::Measure(command) => command.run(),
+            PlantCommand::Tally(command) => command.run(),
+            PlantCommand::Relay(command) => command.run(),
+            PlantCommand::Serve(command) => command.run(),
+            PlantCommand::Sample => {
                 tapeline_console::output::print(config::SAMPLE)?;
                 Ok(ExitCode::SUCCESS)
             }
-            (Some(PlantCommand::Check(command)), _) => command.run(),
-            (Some(PlantCommand::Passwd(command)), _) => command.run(),
-            (Some(PlantCommand::Token(command)), _) => command.run(),
-            (None, Some(run)) => run.run(),
-            (None, None) => anyhow::bail!("--config FILE is missing"),
+            PlantCommand::Check(command) => command.run(),
+            PlantCommand::Passwd(user) => user.set_password(),
+            PlantCommand::Token(user) => user.create_token(),
         }
     }
 }

@@ -6,25 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_console::failure::Hinted;
-use tapeline_console::paths::FilePath;
+use tapeline_console::{FilePath, Hinted};
 use tapeline_hub::access::Secret;
 use tapeline_node::access::secrets::{hash_of_password, hash_of_token, new_token};
 use tapeline_node::access::users::{is_empty, is_name};
 
-/// Set a hub user's password, typed at the terminal or read from standard input
+/// A user, and the file with the user's line.
 #[derive(Debug, Args)]
-pub(crate) struct PasswdArgs {
-    /// Name of the user
-    user: String,
-    /// The users file, created if missing: `users` in [hub.access]
-    #[arg(long, value_name = "FILE")]
-    users: FilePath,
-}
-
-/// Create a token for a hub user and print it; only its hash is stored
-#[derive(Debug, Args)]
-pub(crate) struct TokenArgs {
+pub(crate) struct UserArgs {
     /// Name of the user
     user: String,
     /// The users file, created if missing: `users` in [hub.access]
@@ -35,8 +24,9 @@ pub(crate) struct TokenArgs {
 /// Maximum length of a password, in bytes.
 const LONGEST: usize = 1024;
 
-impl PasswdArgs {
-    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+impl UserArgs {
+    /// Sets the user's password, typed at the terminal or read from standard input.
+    pub(crate) fn set_password(&self) -> anyhow::Result<ExitCode> {
         is_user(&self.user)?;
         let password = ask(&self.user)?;
         let hash = hash_of_password(password.bytes())?;
@@ -45,10 +35,9 @@ impl PasswdArgs {
         anstream::eprintln!("{} has a new password in {}", self.user, self.users.display());
         Ok(ExitCode::SUCCESS)
     }
-}
 
-impl TokenArgs {
-    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+    /// Creates a token for the user and prints it; only its hash is stored.
+    pub(crate) fn create_token(&self) -> anyhow::Result<ExitCode> {
         is_user(&self.user)?;
         let token = new_token()?;
         let mut text = read(&self.users)?;

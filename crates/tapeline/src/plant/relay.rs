@@ -5,9 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tapeline_console::arguments;
-use tapeline_console::output;
-use tapeline_console::stop::Stop;
+use tapeline_console::{Stop, arguments, output};
 use tapeline_perf::path::BareRelay;
 use tapeline_ring::Name;
 

@@ -29,18 +29,9 @@ pub(crate) fn print(report: &PlantReport) -> anyhow::Result<()> {
 
 /// A row for each line.
 fn table(report: &PlantReport) -> output::Table {
-    let heading = [
-        "line",
-        "state",
-        "datagrams",
-        "messages first",
-        "duplicates",
-        "missing here",
-        "late",
-        "malformed",
-        "kernel drops",
-    ];
-    let mut table = output::table(heading);
+    let headings =
+        "line, state, datagrams, messages first, duplicates, missing here, late, malformed, kernel drops";
+    let mut table = output::table(headings.split(", "));
     for feed in &report.feeds {
         for line in &feed.lines {
             let malformed: u64 = line.malformed.values().sum();

@@ -15,7 +15,7 @@ use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Subscriber};
 
 use crate::events;
-use crate::journal::hinted;
+use crate::journal::{broken, hinted, warn_of_missing};
 
 /// Records of the journal between two passes over the ring while reading is behind: a ring of the usual size has a
 /// thousand times as many ticks.
@@ -25,21 +25,21 @@ const PASS_EVERY: u64 = 64;
 #[derive(Debug)]
 pub(super) struct Resumed {
     journal: Reader<Directory>,
-    place: Place,
+    pub(super) place: Place,
 }
 
 /// The reading position.
 #[derive(Debug)]
-struct Place {
+pub(super) struct Place {
     beside: JournalFollower,
     /// The last sequence that was returned or skipped.
     last: u64,
     /// Ticks that are missing in the journal.
-    missing: u64,
+    pub(super) missing: u64,
     /// Every record that the journal has so far was read.
-    is_at_end: bool,
-    /// The journal will have more records at once.
-    is_behind: bool,
+    pub(super) is_at_end: bool,
+    /// The journal will have more records at once, although the ring has nothing new.
+    pub(super) is_behind: bool,
 }
 
 impl Resumed {
@@ -65,7 +65,7 @@ impl Resumed {
         if self.place.last.is_multiple_of(PASS_EVERY) {
             self.place.beside.pass(ring)?;
         }
-        match self.journal.next().map_err(|error| hinted("the journal cannot be read on", error))? {
+        match self.journal.next().map_err(broken)? {
             Kept::Record(record) => {
                 self.place.last = record.seq;
                 let tick =
@@ -79,27 +79,11 @@ impl Resumed {
             Kept::End => self.place.look(ring),
         }
     }
-
-    /// Whether the journal is expected to have more records at once, although the ring has nothing new.
-    pub(super) fn is_behind(&self) -> bool {
-        self.place.is_behind
-    }
-
-    /// Whether every record that was available at the last read was taken.
-    pub(super) fn is_at_end(&self) -> bool {
-        self.place.is_at_end
-    }
-
-    /// Ticks that are missing in the journal.
-    pub(super) fn missing(&self) -> u64 {
-        self.place.missing
-    }
 }
 
 impl Place {
     fn miss(&mut self, from: u64, to: u64) {
-        anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
-        self.missing += to - from + 1;
+        self.missing += warn_of_missing(from, to);
         self.last = to;
     }
 

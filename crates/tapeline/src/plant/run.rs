@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_console::output::Format;
-use tapeline_console::paths::FilePath;
-use tapeline_console::stop::{self, Again, Stop};
+use tapeline_console::stop::Again;
+use tapeline_console::{FilePath, Format, Stop, stop};
 use tapeline_node::report::Ready;
 use tapeline_node::{Ended, Plant};
 use tapeline_plant::Refused;

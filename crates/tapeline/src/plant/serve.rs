@@ -4,10 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use tapeline_console::failure::Hinted;
-use tapeline_console::output::Format;
-use tapeline_console::paths::FilePath;
-use tapeline_console::stop::Stop;
+use tapeline_console::{FilePath, Format, Hinted, Stop};
 use tapeline_hub::Posts;
 use tapeline_journal::Durability;
 use tapeline_node::Config;
@@ -76,7 +73,7 @@ impl PlantServeArgs {
 ///
 /// # Errors
 /// The file cannot be used, or has no `[hub]`.
-pub(super) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
+pub(crate) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
     let mut config = config::read(file)?;
     let Some(mut hub) = config.hub.take() else {
         let what = format!("{} has no [hub]", file.display());
@@ -94,6 +91,6 @@ pub(super) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
 }
 
 /// Adds the address at which the hub's clients connect.
-pub(super) fn ready(ready: Ready, hub: &HubAlone) -> Ready {
+pub(crate) fn ready(ready: Ready, hub: &HubAlone) -> Ready {
     Ready { hub: Some(hub.address()), hub_memory_bytes: Some(hub.memory_bytes()), ..ready }
 }

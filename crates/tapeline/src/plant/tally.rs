@@ -5,10 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use tapeline_console::failure::Hinted;
 use tapeline_console::near::note_unknown;
-use tapeline_console::output::{self, Format};
-use tapeline_console::stop::Stop;
+use tapeline_console::{Format, Hinted, Stop, output};
 use tapeline_feed::line::Sink;
 use tapeline_feed::moldudp64::MoldSession;
 use tapeline_omm::rwf::{Domain, MessageView};
@@ -48,10 +46,22 @@ pub(crate) struct TallyArgs {
     format: Format,
 }
 
-/// The ticks received, counted by both sequences, and the results.
+/// The results.
 #[derive(Debug, Serialize)]
 struct TallyReport {
     end: Ending,
+    #[serde(flatten)]
+    sequences: Sequences,
+    #[serde(flatten)]
+    itch: ItchReport,
+}
+
+/// Maximum number of gaps that are listed; more are only counted.
+const MOST_RANGES: usize = 10_000;
+
+/// The ticks received, counted by the plant's sequence (`seq`) and by the feed's own.
+#[derive(Debug, Default, Serialize)]
+struct Sequences {
     ticks: u64,
     first_seq: u64,
     last_seq: u64,
@@ -63,25 +73,6 @@ struct TallyReport {
     /// Gaps in the feed's own sequence that show in the ticks.
     missing_ranges: Vec<(u64, u64)>,
     missing_messages: u64,
-    #[serde(flatten)]
-    itch: ItchReport,
-}
-
-/// Maximum number of gaps that are listed; more are only counted.
-const MOST_RANGES: usize = 10_000;
-
-/// Checks the two sequences of a plant's ticks.
-#[derive(Debug, Default)]
-struct Sequences {
-    ticks: u64,
-    first_seq: u64,
-    last_seq: u64,
-    lost_ticks: u64,
-    first: Option<u64>,
-    next: Option<u64>,
-    end: Option<u64>,
-    missing_ranges: Vec<(u64, u64)>,
-    missing: u64,
 }
 
 impl Sequences {
@@ -96,19 +87,19 @@ impl Sequences {
     }
 
     fn message(&mut self, sequence: u64) {
-        self.first.get_or_insert(sequence);
+        self.first_sequence.get_or_insert(sequence);
         self.up_to(sequence);
-        self.next = Some(sequence + 1);
+        self.next_sequence = Some(sequence + 1);
     }
 
     /// All messages before `sequence` should have arrived.
     fn up_to(&mut self, sequence: u64) {
-        if let Some(next) = self.next.filter(|next| *next < sequence) {
-            self.missing += sequence - next;
+        if let Some(next) = self.next_sequence.filter(|next| *next < sequence) {
+            self.missing_messages += sequence - next;
             if self.missing_ranges.len() < MOST_RANGES {
                 self.missing_ranges.push((next, sequence - 1));
             }
-            self.next = Some(sequence);
+            self.next_sequence = Some(sequence);
         }
     }
 }
@@ -120,9 +111,7 @@ impl TallyArgs {
         if self.announce {
             output::print_json_line(&Joined { joined: self.follow.ring.clone() })?;
         }
-        if let Some(feed) = self.feed {
-            follow.end_with_feed(feed);
-        }
+        follow.feed = self.feed;
         let seen = RefCell::new((Sequences::default(), FeedTally::new()));
         let end = follow.run(
             |tick, _| {
@@ -136,25 +125,14 @@ impl TallyArgs {
             |_| Ok(()),
         )?;
         let (sequences, tally) = seen.into_inner();
-        let report = TallyReport {
-            end,
-            ticks: sequences.ticks,
-            first_seq: sequences.first_seq,
-            last_seq: sequences.last_seq,
-            lost_ticks: sequences.lost_ticks,
-            first_sequence: sequences.first,
-            next_sequence: sequences.next,
-            end_of_session_sequence: sequences.end,
-            missing_ranges: sequences.missing_ranges,
-            missing_messages: sequences.missing,
-            itch: ItchReport::of(&tally, &self.symbols, self.levels),
-        };
+        let missing = sequences.lost_ticks.saturating_add(sequences.missing_messages);
+        let report = TallyReport { end, sequences, itch: ItchReport::of(&tally, &self.symbols, self.levels) };
         match self.format {
             Format::Json => output::print_json_line(&report)?,
             Format::Table => report.print(&tally, self.top)?,
         }
         note_unknown(&self.symbols, &report.itch.names());
-        Ok(end.exit_code(report.lost_ticks.saturating_add(report.missing_messages)))
+        Ok(end.exit_code(missing))
     }
 
     /// Whether a tick belongs to the tallied feed; an error if several feeds are possible.
@@ -199,12 +177,12 @@ fn take(tick: &Tick<'_>, sequences: &mut Sequences, tally: &mut FeedTally) -> an
     } else if tick.header.flags.contains(Flags::RESET) {
         // The books start empty; the session's name is in the status text.
         Sink::reset(&mut tally.summary, MoldSession::new("").into());
-        sequences.next = None;
+        sequences.next_sequence = None;
     } else if tick.header.flags.contains(Flags::GAP) || tick.header.flags.contains(Flags::END_OF_SESSION) {
         // The last message of a gap or of the session: all messages up to it should have arrived.
         sequences.up_to(feed_seq + 1);
         if tick.header.flags.contains(Flags::END_OF_SESSION) {
-            sequences.end = Some(feed_seq + 1);
+            sequences.end_of_session_sequence = Some(feed_seq + 1);
         }
     }
     Ok(())
@@ -213,15 +191,12 @@ fn take(tick: &Tick<'_>, sequences: &mut Sequences, tally: &mut FeedTally) -> an
 impl TallyReport {
     fn print(&self, tally: &FeedTally, top: usize) -> anyhow::Result<()> {
         let mut parts = self.itch.tables(tally, top);
+        let Sequences { ticks, first_seq, last_seq, lost_ticks, missing_messages, .. } = &self.sequences;
         parts.push(format!(
-            "{} ticks ({} to {}), {} lost; feed sequences {} to {}, {} missing; ended: {}",
-            self.ticks,
-            self.first_seq,
-            self.last_seq,
-            self.lost_ticks,
-            self.first_sequence.unwrap_or(0),
-            self.next_sequence.unwrap_or(1).saturating_sub(1),
-            self.missing_messages,
+            "{ticks} ticks ({first_seq} to {last_seq}), {lost_ticks} lost; feed sequences {} to {}, {missing_messages} missing; \
+             ended: {}",
+            self.sequences.first_sequence.unwrap_or(0),
+            self.sequences.next_sequence.unwrap_or(1).saturating_sub(1),
             self.end,
         ));
         output::print(&parts.join("\n\n"))

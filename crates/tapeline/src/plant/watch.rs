@@ -9,8 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::{Map, Value as Json};
 use tapeline_console::near::unknown;
-use tapeline_console::output::{self, Format};
-use tapeline_console::stop::Stop;
+use tapeline_console::{Format, Stop, output};
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
 use tapeline_omm::domain::directory;
@@ -51,7 +50,7 @@ const REFRESH_NS: i64 = 250_000_000;
 impl PlantWatchArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
-        let wanted = RefCell::new(Wanted::new(&self.symbols));
+        let wanted = RefCell::new(Wanted { symbols: &self.symbols, ..Wanted::default() });
         let wants = |tick: &Tick<'_>, received| wanted.borrow_mut().takes(tick.name, received);
         let mut follow = Follow::join(&self.follow, "watch", stop)?;
         let terminal = std::io::stdout().is_terminal();
@@ -80,7 +79,7 @@ impl PlantWatchArgs {
                 end
             }
             Format::Table => {
-                let board = RefCell::new(Board::new(self.rows, terminal));
+                let board = RefCell::new(Board { rows: self.rows, terminal, ..Board::default() });
                 let end = follow.run(
                     |tick, received| {
                         if wants(tick, received) {
@@ -107,7 +106,7 @@ impl PlantWatchArgs {
 }
 
 /// The symbols to watch, and the names that occur.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Wanted<'a> {
     symbols: &'a [String],
     /// Names that have ticked; at most [`MAX_SYMBOLS`] of those that were not requested.
@@ -120,11 +119,7 @@ struct Wanted<'a> {
 /// How long other symbols may tick before a symbol is reported as unseen: it takes seconds to survey a busy feed.
 const UNSEEN_NS: i64 = 3_000_000_000;
 
-impl<'a> Wanted<'a> {
-    fn new(symbols: &'a [String]) -> Self {
-        Self { symbols, seen: HashSet::new(), since: None, said: false }
-    }
-
+impl Wanted<'_> {
     /// Whether to show a tick of this name.
     fn takes(&mut self, name: &str, received: Nanos) -> bool {
         if self.symbols.is_empty() || name.is_empty() {
@@ -161,7 +156,7 @@ fn as_json(tick: &Tick<'_>) -> anyhow::Result<Json> {
     if !tick.name.is_empty() {
         line.insert("item".into(), tick.name.into());
     }
-    line.insert("kind".into(), kind_name(header.kind).into());
+    line.insert("kind".into(), format!("{:?}", header.kind).to_lowercase().into());
     if header.source_type != 0 {
         line.insert("message".into(), char::from(header.source_type).to_string().into());
     }
@@ -267,23 +262,13 @@ fn add_map(line: &mut Map<String, Json>, message: &MessageView<'_>) -> anyhow::R
 
 fn fields_json(list: &[u8]) -> anyhow::Result<Map<String, Json>> {
     let mut fields = Map::new();
-    for value in
-        FieldList::parse(list).context("a tick's fields cannot be read")?.render(Dictionary::builtin())
-    {
+    let list = FieldList::parse(list).context("a tick's fields cannot be read")?;
+    for value in list.render(Dictionary::builtin()) {
         let value = value?;
         let name = value.name().map_or_else(|| value.fid.to_string(), str::to_owned);
         fields.insert(name, field_json(&value));
     }
     Ok(fields)
-}
-
-fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Refresh => "refresh",
-        Kind::Status => "status",
-        Kind::Update => "update",
-        _ => "other",
-    }
 }
 
 fn field_json(value: &NamedValue<'_, '_>) -> Json {
@@ -309,6 +294,12 @@ pub(crate) fn status_text(tick: &Tick<'_>) -> anyhow::Result<Option<String>> {
     })
 }
 
+/// Whether a tick stands for a message of the feed, one tick a message, where a plant publishes every message. Ticks of
+/// orders and consolidated prices are extra and carry no message.
+pub(crate) fn is_of_message(tick: &Tick<'_>) -> bool {
+    MessageView::parse(tick.body).is_ok_and(|message| message.domain() == Domain::MARKET_PRICE)
+}
+
 fn for_each_field(tick: &Tick<'_>, mut on_field: impl FnMut(&NamedValue<'_, '_>)) -> anyhow::Result<()> {
     let message = MessageView::parse(tick.body).context("a tick's RWF message cannot be read")?;
     if message.container() != DataType::FIELD_LIST || !is_plain(&message) {
@@ -322,7 +313,7 @@ fn for_each_field(tick: &Tick<'_>, mut on_field: impl FnMut(&NamedValue<'_, '_>)
 }
 
 /// The table of the known values of each symbol.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Board {
     quotes: BTreeMap<String, Quote>,
     rows: usize,
@@ -358,21 +349,6 @@ const COLUMNS: [(&str, &str); 8] = [
 ];
 
 impl Board {
-    fn new(rows: usize, terminal: bool) -> Self {
-        Self {
-            quotes: BTreeMap::new(),
-            rows,
-            terminal,
-            ticks: 0,
-            shown: None,
-            shown_ticks: 0,
-            rate_hz: 0.0,
-            last_status: None,
-            notes: Vec::new(),
-            feeds: BTreeMap::new(),
-        }
-    }
-
     fn apply(&mut self, tick: &Tick<'_>, received: Nanos) -> anyhow::Result<()> {
         self.ticks += 1;
         let header = &tick.header;

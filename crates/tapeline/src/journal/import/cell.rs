@@ -127,7 +127,6 @@ fn is_lost(said: Said<'_>, kind: Type, is: DataType) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
     use tapeline_omm::FieldList;
 

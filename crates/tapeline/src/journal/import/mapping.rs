@@ -5,9 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
-use tapeline_console::failure::Hinted;
 use tapeline_console::near::nearest;
-use tapeline_console::paths;
+use tapeline_console::{Hinted, paths};
 use tapeline_export::{AGGRESSORS, IMBALANCES, Numbers, Table, VARIATIONS, types};
 use tapeline_kdb::{Rows, Type};
 use tapeline_omm::rwf::{DataType, UpdateType};
@@ -323,7 +322,6 @@ impl TableMapping {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
     use tapeline_kdb::{Encoder, Message, MessageKind, Update};
 

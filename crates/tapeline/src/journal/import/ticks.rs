@@ -6,7 +6,6 @@ use jiff::civil::Date;
 use tapeline_console::failure::Hinted;
 use tapeline_journal::{Directory, Outcome, Writer};
 use tapeline_kdb::{Column, Update};
-use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{self, DataType, Domain, RefreshHeader, State as RwfState, UpdateType, flags};
 use tapeline_omm::{FieldListEncoder, Full};
 use tapeline_plant::tick::{Flags, Header, Kind, MAX_NAME_BYTES, Quality, Tick};
@@ -31,16 +30,6 @@ pub(super) struct Done {
     /// Rows that became ticks, by table.
     pub(super) rows: BTreeMap<String, u64>,
     pub(super) untaken: Untaken,
-}
-
-/// The parts of a tick's header that come from a row.
-#[derive(Clone, Copy, Debug)]
-struct Stamps {
-    time: Nanos,
-    event: Nanos,
-    received: Nanos,
-    flags: Flags,
-    state: State,
 }
 
 /// Writes ticks to a journal.
@@ -135,20 +124,28 @@ impl<'a> Ticks<'a> {
         let moment = |wanted| cell(wanted).map_or(time, |cell| cell.time(self.day).unwrap_or_default());
         let quality = cell(Use::Quality).and_then(Cell::name);
         let is = |known: Quality| quality == Some(known.name());
-        let stamps = Stamps {
-            time,
+        let header = Header {
+            seq: Seq(0),
+            feed_seq: 0,
             event: moment(Use::Event),
-            received: moment(Use::Received),
+            wire: moment(Use::Received),
+            decoded: time,
+            sequenced: time,
+            item: ItemId(0),
+            service: SERVICE,
+            channel: 0,
+            kind: Kind::Update,
             flags: if is(Quality::Unknown) { Flags::SUSPECT } else { Flags::default() },
+            source_type: 0,
             state: if is(Quality::Late) { State::Recovering } else { State::Live },
         };
-        let item = self.item(name, stamps)?;
+        let item = self.item(name, header)?;
         let mut body = std::mem::take(&mut self.body);
         let is_break = cell(Use::Action).is_some_and(|cell| cell.name() == Some("break"));
         let update = if is_break { UpdateType::CORRECTION } else { mapping.update };
         let written = self.message(&mut body, table, update, purposes, row, offset);
         let taken = match written {
-            Ok(length) => self.tick(Kind::Update, item, name, stamps, &body[..length]).map(|()| true),
+            Ok(length) => self.tick(Header { item, ..header }, name, &body[..length]).map(|()| true),
             Err(Full) => {
                 self.untaken.count(table, None, "its values are longer than a tick", 1, offset);
                 Ok(false)
@@ -190,7 +187,7 @@ impl<'a> Ticks<'a> {
 
     /// The item of a name. A new item begins with an image, as in a plant, so that readers have something to
     /// update.
-    fn item(&mut self, name: &str, stamps: Stamps) -> anyhow::Result<ItemId> {
+    fn item(&mut self, name: &str, of_row: Header) -> anyhow::Result<ItemId> {
         if let Some(item) = self.items.get(name) {
             return Ok(*item);
         }
@@ -205,38 +202,17 @@ impl<'a> Ticks<'a> {
         header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
         let head = header.encode(&mut image)?;
         let length = head + FieldListEncoder::new(&mut image[head..])?.finish();
-        self.tick(Kind::Refresh, item, name, stamps, &image[..length])?;
+        self.tick(Header { kind: Kind::Refresh, item, ..of_row }, name, &image[..length])?;
         Ok(item)
     }
 
-    fn tick(
-        &mut self,
-        kind: Kind,
-        item: ItemId,
-        name: &str,
-        stamps: Stamps,
-        body: &[u8],
-    ) -> anyhow::Result<()> {
+    /// Adds a tick with the next sequence.
+    fn tick(&mut self, header: Header, name: &str, body: &[u8]) -> anyhow::Result<()> {
         let seq = self.seq + 1;
-        let Stamps { time, event, received, flags, state } = stamps;
-        let header = Header {
-            seq: Seq(seq),
-            feed_seq: 0,
-            event,
-            wire: received,
-            decoded: time,
-            sequenced: time,
-            item,
-            service: SERVICE,
-            channel: 0,
-            kind,
-            flags,
-            source_type: 0,
-            state,
-        };
+        let header = Header { seq: Seq(seq), ..header };
         self.frame.clear();
         Tick { header, name, body, source: &[] }.write(&mut self.frame);
-        let outcome = self.writer.append(seq, time, &self.frame);
+        let outcome = self.writer.append(seq, header.sequenced, &self.frame);
         self.kept(outcome)?;
         self.seq = seq;
         Ok(())

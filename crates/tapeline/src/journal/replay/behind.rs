@@ -5,7 +5,7 @@ use tapeline_node::journal_follower::{Expect, JournalFollower};
 use tapeline_ring::Subscriber;
 
 use super::{NAP, Onto};
-use crate::journal::hinted;
+use crate::journal::broken;
 
 /// Records taken before the ring is read again: a ring of the usual size has twenty times as many ticks.
 const AT_A_TIME: usize = 4_096;
@@ -86,8 +86,4 @@ impl Onto<'_> {
         }
         Ok(Fetched::Part)
     }
-}
-
-fn broken(error: tapeline_journal::Error) -> anyhow::Error {
-    hinted("the journal cannot be read on", error)
 }

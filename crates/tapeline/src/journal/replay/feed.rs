@@ -5,27 +5,22 @@ use std::net::SocketAddrV4;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use tapeline_console::arguments;
-use tapeline_console::failure::Hinted;
-use tapeline_console::output::{self, Format};
-use tapeline_console::stop::Stop;
+use tapeline_console::{Format, Hinted, Stop, arguments, output};
 use tapeline_feed::moldudp64::{
     DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, MoldSession, PacketBuilder,
 };
 use tapeline_journal::{Directory, Next, Reader};
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::{self, thousands};
-use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_plant::session_begun;
 use tapeline_plant::tick::{Flags, Kind, Tick};
 
 use super::Speed;
 use crate::journal::ending::say_torn;
-use crate::journal::hinted;
-use crate::plant::status_text;
+use crate::journal::{broken, tick_of, warn_of_missing};
+use crate::plant::{is_of_message, status_text};
 use tapeline_perf::exchange::{Lines, PlayPace, Player, Route};
 
 /// At a limited speed, messages this close together share a datagram; otherwise as many as fit.
@@ -146,20 +141,17 @@ impl ToFeed {
 impl Feed {
     /// Sends the whole journal; `false` if the user stopped it.
     fn play(&mut self, reader: &mut Reader<Directory>) -> anyhow::Result<bool> {
-        let broken = |error| hinted("the journal cannot be read on", error);
         loop {
             match reader.next().map_err(broken)? {
                 Next::Record(record) => {
-                    let tick = Tick::parse(record.body)
-                        .with_context(|| format!("record {} of the journal is not a tick", record.seq))?;
+                    let tick = tick_of(&record)?;
                     if tick.header.channel == self.number && !self.take(&tick, record.time)? {
                         return Ok(false);
                     }
                 }
                 // Messages in these ticks show as missing in the feed's own sequence.
                 Next::Missing { from, to } => {
-                    anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
-                    self.missing_ticks += to - from + 1;
+                    self.missing_ticks += warn_of_missing(from, to);
                 }
                 Next::End => {
                     if let Some(tail) = reader.ending().map_err(broken)? {
@@ -187,9 +179,7 @@ impl Feed {
         if has(Flags::SOURCE) {
             return self.message(tick.header.feed_seq, time, tick);
         }
-        let is_of_a_message =
-            MessageView::parse(tick.body).is_ok_and(|message| message.domain() == Domain::MARKET_PRICE);
-        if has(Flags::RESET) || !is_of_a_message {
+        if has(Flags::RESET) || !is_of_message(tick) {
             return Ok(true);
         }
         let what = format!("tick {} was recorded without the feed's message", tick.header.seq.0);
@@ -206,21 +196,16 @@ impl Feed {
     }
 
     fn message(&mut self, seq: u64, time: Nanos, tick: &Tick<'_>) -> anyhow::Result<bool> {
-        let expected = if self.ends.is_empty() {
-            self.player.next_sequence
-        } else {
-            Some(self.first + self.ends.len() as u64)
+        let expected = match self.ends.len() {
+            0 => self.player.next_sequence,
+            waiting => Some(self.first + waiting as u64),
         };
         if let Some(expected) = expected.filter(|expected| seq < *expected) {
-            let what = format!(
-                "the feed's message {seq}, of tick {}, comes after its message {}",
-                tick.header.seq.0,
-                expected - 1
-            );
-            let hint = format!(
-                "the plant was restarted there: --from-sequence {} starts with that tick",
-                tick.header.seq.0
-            );
+            let (of_tick, before) = (tick.header.seq.0, expected - 1);
+            let what =
+                format!("the feed's message {seq}, of tick {of_tick}, comes after its message {before}");
+            let hint =
+                format!("the plant was restarted there: --from-sequence {of_tick} starts with that tick");
             return Err(Hinted::new(what, hint).into());
         }
         let missing = expected.map_or(0, |expected| seq - expected);

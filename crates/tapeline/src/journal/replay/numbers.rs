@@ -80,7 +80,6 @@ impl Numbers {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
     use tapeline_measure::Nanos;
     use tapeline_plant::tick::{Header, Kind};

@@ -2,38 +2,93 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use anyhow::Context;
-use tapeline_console::failure::Hinted;
-use tapeline_console::paths;
+use tapeline_console::{Format, Hinted, output, paths};
+use tapeline_hub::{Late, Unknown};
+use tapeline_measure::figures::thousands;
+use tapeline_node::Config;
+use tapeline_node::hub::{HubAlone, HubReport, Joining};
+use tapeline_node::report::Ready;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Publisher};
 
 use super::numbers::{Numbers, TooMany};
-use crate::plant::history::HistoryHub;
+use crate::events;
+use crate::plant::serve;
 
-/// The hub, and the ticks prepared for it.
+/// The hub, on a ring that this process writes, and the ticks prepared for it.
 pub(super) struct Service {
-    pub(super) hub: HistoryHub,
+    pub(super) config: Config,
+    pub(super) hub: HubAlone,
+    /// Until this is dropped, published ticks precede the part that clients are to see.
+    past: Option<SyncSender<()>>,
     file: PathBuf,
     numbers: Numbers,
     /// The tick with its item's number in the replay.
     frame: Vec<u8>,
+    /// The numbers of the services that the hub has.
+    served: Vec<u16>,
     /// Numbers of services that occur in the journal but not in the hub.
     not_served: BTreeSet<u16>,
 }
 
 impl Service {
-    /// Opens the hub's port.
+    /// Opens the port that the configuration names.
+    ///
+    /// # Errors
+    /// The file cannot be used or has no `[hub]`, or the port cannot be opened.
     pub(super) fn open(file: &Path) -> anyhow::Result<Self> {
-        let hub = HistoryHub::open(file)?;
-        let numbers = Numbers::new(hub.max_items());
-        Ok(Self { hub, file: file.to_owned(), numbers, frame: Vec::new(), not_served: BTreeSet::new() })
+        let (config, mut hub) = serve::read(file)?;
+        let settings = &mut hub.settings;
+        // Items that do not exist yet may still be published.
+        (settings.unknown, settings.wait_timeout_ms) = (Unknown::Wait, 0);
+        for service in &mut settings.services {
+            // Nothing is requested from providers: all data comes from the journal, once.
+            (service.on_demand, service.is_cached) = (false, true);
+            (service.unknown, service.late) = (Unknown::Wait, Late::Suspect);
+        }
+        let of_providers = settings.services.iter().map(|service| service.id);
+        Ok(Self {
+            served: of_providers.chain([settings.service_id]).collect(),
+            numbers: Numbers::new(settings.max_items),
+            hub: HubAlone::start(hub, &events::printed())?,
+            config,
+            past: None,
+            file: file.to_owned(),
+            frame: Vec::new(),
+            not_served: BTreeSet::new(),
+        })
     }
 
-    /// Joins a ring that exists and is still empty.
+    /// Joins a ring that exists and is still empty: the hub reads it, but admits no clients before
+    /// [`let_in`](Self::let_in).
     pub(super) fn join(self, name: &Name, ring: &mut Publisher) -> anyhow::Result<Self> {
-        Ok(Self { hub: self.hub.join(name, ring)?, ..self })
+        let (past, is_past) = sync_channel(1);
+        let (hub, seat) = self.hub.join(name, Joining::Past(is_past))?;
+        ring.exempt(seat);
+        Ok(Self { hub, past: Some(past), ..self })
+    }
+
+    /// Admits clients, after everything that has been published and flushed.
+    pub(super) fn let_in(&mut self) {
+        self.past = None;
+    }
+
+    /// Reports where clients connect.
+    pub(super) fn say_ready(&self, ring: &Name, before: u64, format: Format) -> anyhow::Result<()> {
+        if format == Format::Json {
+            let ready = serve::ready(Ready::of(&self.config), &self.hub);
+            return output::print_json_line(&Ready { ready: ring.to_string(), ..ready });
+        }
+        let images = match before {
+            0 => String::new(),
+            before => format!(", with images of {} ticks before", thousands(before)),
+        };
+        let address = self.hub.address();
+        anstream::eprintln!("the journal is served{images}; clients connect to {address}; Ctrl-C ends it");
+        Ok(())
     }
 
     /// Prepares a tick of the journal for the hub.
@@ -43,16 +98,17 @@ impl Service {
     pub(super) fn tick<'a>(&'a mut self, frame: &'a [u8]) -> anyhow::Result<&'a [u8]> {
         let mut tick = Tick::parse(frame).context("the journal holds something that is not a tick")?;
         let service = tick.header.service;
+        let file = || paths::shown(&self.file);
         // Report each service once; there are at most 65,536.
-        if !self.hub.serves(service) && self.not_served.insert(service) {
+        if !self.served.contains(&service) && self.not_served.insert(service) {
             anstream::eprintln!(
                 "warning: the journal has ticks of service {service}, which {} does not name: they are not served\n\
                      hint: the plant's own configuration names it, with service_id in its [hub] and id in each [[service]]",
-                paths::shown(&self.file)
+                file()
             );
         }
         let item = self.numbers.of(&tick).map_err(|TooMany| {
-            let what = format!("the journal has more items than {} allows", paths::shown(&self.file));
+            let what = format!("the journal has more items than {} allows", file());
             Hinted::new(what, "raise max_items in its [plant]")
         })?;
         if item == tick.header.item {
@@ -62,5 +118,12 @@ impl Service {
         self.frame.clear();
         tick.write(&mut self.frame);
         Ok(&self.frame)
+    }
+
+    /// Ends the hub after the ring: waits until clients have received their queued messages, or the time limit is
+    /// over.
+    pub(super) fn end(self) -> anyhow::Result<HubReport> {
+        drop(self.past);
+        Ok(self.hub.end()?)
     }
 }
