@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tapeline_console::near::note_unknown;
 use tapeline_console::output::{self, Format, table};
@@ -13,7 +12,7 @@ use tapeline_feed::dbn::{self, Best, DbnBook, DbnSettings, DbnSummary, DbnSymbol
 use tapeline_feed::itch::Side;
 use tapeline_measure::figures::thousands;
 
-use super::report::utc;
+use super::report::{or_dash, sides, top_table, utc};
 
 /// Maximum length of a symbol list that is shown in full; of a longer list, only the length is shown.
 const MOST_LISTED: usize = 100;
@@ -79,12 +78,13 @@ pub(super) fn print(
     top: usize,
     format: Format,
 ) -> anyhow::Result<ExitCode> {
-    let reports: Vec<_> = files.iter().map(|file| Report::of(file, symbols, levels)).collect();
     match format {
-        Format::Json => output::print_json(&json!({ "protocol": "DBN", "files": reports }))?,
+        Format::Json => {
+            let reports: Vec<_> = files.iter().map(|file| file.json(symbols, levels)).collect();
+            output::print_json(&json!({ "protocol": "DBN", "files": reports }))?;
+        }
         Format::Table => {
-            let parts: Vec<_> =
-                files.iter().zip(&reports).map(|(file, report)| report.tables(file, top)).collect();
+            let parts: Vec<_> = files.iter().map(|file| file.tables(symbols, levels, top)).collect();
             output::print(&parts.join("\n\n\n"))?;
         }
     }
@@ -129,278 +129,179 @@ fn fields(bytes: &[u8]) -> Value {
     Value::Object(fields)
 }
 
-/// One file.
-#[derive(Debug, Serialize)]
-struct Report {
-    name: String,
-    bytes: u64,
-    /// Bytes up to the end of the last whole record, after decompression.
-    bytes_consumed: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    metadata: Option<MetadataReport>,
-    records: u64,
-    by_rtype: BTreeMap<String, u64>,
-    record_sizes: BTreeMap<usize, u64>,
-    first_ts_event: Option<u64>,
-    last_ts_event: Option<u64>,
-    first_ts_recv: Option<u64>,
-    last_ts_recv: Option<u64>,
-    first_sequence: Option<u32>,
-    last_sequence: Option<u32>,
-    times_going_back: u64,
-    publishers: BTreeMap<u16, u64>,
-    /// Number of distinct instruments.
-    instruments: usize,
-    actions: BTreeMap<String, u64>,
-    sides: BTreeMap<String, u64>,
-    flags: BTreeMap<u8, u64>,
-    counters: CountersReport,
-    live_orders_end: usize,
-    max_live_orders: usize,
-    /// In order of first appearance.
-    symbols: Vec<SymbolReport>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    records_decoded: Vec<Value>,
-}
-
-/// The metadata in front of a file's records.
-#[derive(Debug, Serialize)]
-struct MetadataReport {
-    version: u8,
-    metadata_length: u32,
-    dataset: String,
-    schema: Option<&'static str>,
-    start: u64,
-    end: Option<u64>,
-    limit: Option<u64>,
-    stype_in: Option<String>,
-    stype_out: String,
-    ts_out: bool,
-    symbol_cstr_len: usize,
-    symbols: List,
-    partial: List,
-    not_found: List,
-    mapped_symbols: usize,
-    mapped_intervals: usize,
-}
-
-/// A list, or only its length.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum List {
-    All(Vec<String>),
-    Count { count: usize, first: Vec<String> },
-}
-
-#[derive(Debug, Serialize)]
-struct CountersReport {
-    unknown_orders_cancelled: u64,
-    unknown_orders_modified: u64,
-    duplicate_orders: u64,
-    excess_cancelled: u64,
-    odd_orders: u64,
-    refused_orders: u64,
-    refused_instruments: u64,
-    malformed_records: u64,
-    events_without_end: u64,
-}
-
-/// One instrument.
-#[derive(Debug, Serialize)]
-struct SymbolReport {
-    name: String,
-    publisher: u16,
-    instrument: u32,
-    records: u64,
-    trades: u64,
-    volume: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_trade_price_size_ts: Option<(i64, u32, u64)>,
-    /// Price, size and number of orders after the last event.
-    bid: Option<(i64, u64, u32)>,
-    ask: Option<(i64, u64, u32)>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    live_orders: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tick: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    display_factor: Option<i64>,
-    /// Action and reason of the last trading state.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<(u16, u16)>,
-    /// Price and quantity for each kind of statistic.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    statistics: BTreeMap<u16, (Option<i64>, Option<i64>)>,
-    /// Levels of the order book, if requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    book: Option<Levels>,
-}
-
-#[derive(Debug, Serialize)]
-struct Levels {
-    bids: Vec<(i64, u64, u32)>,
-    asks: Vec<(i64, u64, u32)>,
-}
-
-fn listed(symbols: &[String]) -> List {
+/// A list, or its length and beginning if it is long.
+fn listed(symbols: &[String]) -> Value {
     if symbols.len() <= MOST_LISTED {
-        return List::All(symbols.to_vec());
+        return json!(symbols);
     }
-    List::Count { count: symbols.len(), first: symbols.iter().take(3).cloned().collect() }
+    json!({ "count": symbols.len(), "first": symbols.iter().take(3).collect::<Vec<_>>() })
 }
 
+/// Price, size and number of orders.
 fn figures(best: Best) -> (i64, u64, u32) {
     (best.price.0, best.size, best.orders)
 }
 
-impl MetadataReport {
-    fn of(metadata: &dbn::Metadata) -> Self {
-        let about = &metadata.about;
-        Self {
-            version: about.version,
-            metadata_length: metadata.length,
-            dataset: about.dataset.clone(),
-            schema: about.schema.map(|schema| schema.as_str()),
-            start: about.start,
-            end: about.end.map(u64::from),
-            limit: about.limit.map(u64::from),
-            stype_in: about.stype_in.map(|stype| stype.to_string()),
-            stype_out: about.stype_out.to_string(),
-            ts_out: about.ts_out,
-            symbol_cstr_len: about.symbol_cstr_len,
-            symbols: listed(&about.symbols),
-            partial: listed(&about.partial),
-            not_found: listed(&about.not_found),
-            mapped_symbols: about.mappings.len(),
-            mapped_intervals: about.mappings.iter().map(|mapping| mapping.intervals.len()).sum(),
-        }
-    }
+/// Counts by letter.
+fn letters(counts: impl Iterator<Item = (impl ToString, u64)>) -> BTreeMap<String, u64> {
+    counts.map(|(letter, count)| (letter.to_string(), count)).collect()
 }
 
-impl SymbolReport {
-    fn of(book: &DbnBook, levels: Option<usize>) -> Self {
-        let volume = &book.volume;
-        let side = |side, count| book.levels(side).take(count).map(figures).collect();
-        Self {
-            name: book.name().to_owned(),
-            publisher: book.publisher,
-            instrument: book.instrument,
-            records: book.records,
-            trades: volume.trades,
-            volume: volume.size,
-            last_trade_price_size_ts: volume.last.map(|last| (last.price.0, last.size, last.ts_event)),
-            bid: book.top.bid.map(figures),
-            ask: book.top.ask.map(figures),
-            live_orders: book.live_orders(),
-            tick: book.definition().and_then(|it| it.tick.defined()).map(|tick| tick.0),
-            display_factor: book
-                .definition()
-                .and_then(|it| it.display_factor.defined())
-                .map(|factor| factor.0),
-            status: book.status.map(|status| (status.action, status.reason)),
-            statistics: book
-                .statistics
-                .iter()
-                .map(|statistic| {
-                    (statistic.kind, (statistic.price.defined().map(|price| price.0), statistic.quantity))
-                })
-                .collect(),
-            book: levels.map(|count| Levels { bids: side(Side::Bid, count), asks: side(Side::Ask, count) }),
-        }
+/// The members without those of these keys that have no value.
+fn without_empty(mut members: Value, keys: &[&str]) -> Value {
+    let is_empty = |value: &Value| match value {
+        Value::Array(values) => values.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        other => other.is_null(),
+    };
+    if let Some(members) = members.as_object_mut() {
+        members.retain(|key, value| !keys.contains(&key.as_str()) || !is_empty(value));
     }
+    members
 }
 
-impl Report {
-    fn of(file: &DbnFile, symbols: &[String], levels: usize) -> Self {
-        let (summary, books) = (&file.summary, &file.summary.books);
+/// The metadata in front of a file's records.
+fn metadata_json(metadata: &dbn::Metadata) -> Value {
+    let about = &metadata.about;
+    let intervals: usize = about.mappings.iter().map(|mapping| mapping.intervals.len()).sum();
+    json!({
+        "version": about.version,
+        "metadata_length": metadata.length,
+        "dataset": about.dataset,
+        "schema": about.schema.map(|schema| schema.as_str()),
+        "start": about.start,
+        "end": about.end,
+        "limit": about.limit,
+        "stype_in": about.stype_in.map(|stype| stype.to_string()),
+        "stype_out": about.stype_out.to_string(),
+        "ts_out": about.ts_out,
+        "symbol_cstr_len": about.symbol_cstr_len,
+        "symbols": listed(&about.symbols),
+        "partial": listed(&about.partial),
+        "not_found": listed(&about.not_found),
+        "mapped_symbols": about.mappings.len(),
+        "mapped_intervals": intervals,
+    })
+}
+
+/// One instrument; with its order book, of this many levels, if that is requested.
+fn symbol_json(book: &DbnBook, levels: Option<usize>) -> Value {
+    let volume = &book.volume;
+    let side = |side, count| book.levels(side).take(count).map(figures).collect::<Vec<_>>();
+    let statistics: BTreeMap<_, _> = book
+        .statistics
+        .iter()
+        .map(|of| (of.kind, (of.price.defined().map(|price| price.0), of.quantity)))
+        .collect();
+    let members = json!({
+        "name": book.name(),
+        "publisher": book.publisher,
+        "instrument": book.instrument,
+        "records": book.records,
+        "trades": volume.trades,
+        "volume": volume.size,
+        "last_trade_price_size_ts": volume.last.map(|last| (last.price.0, last.size, last.ts_event)),
+        "bid": book.top.bid.map(figures),
+        "ask": book.top.ask.map(figures),
+        "live_orders": book.live_orders(),
+        "tick": book.definition().and_then(|it| it.tick.defined()).map(|tick| tick.0),
+        "display_factor": book.definition().and_then(|it| it.display_factor.defined()).map(|factor| factor.0),
+        // Action and reason of the last trading state.
+        "status": book.status.map(|status| (status.action, status.reason)),
+        // Price and quantity for each kind of statistic.
+        "statistics": statistics,
+        "book": levels.map(|count| json!({ "bids": side(Side::Bid, count), "asks": side(Side::Ask, count) })),
+    });
+    let optional =
+        ["last_trade_price_size_ts", "live_orders", "tick", "display_factor", "status", "statistics", "book"];
+    without_empty(members, &optional)
+}
+
+impl DbnFile {
+    /// All findings, for programs.
+    fn json(&self, symbols: &[String], levels: usize) -> Value {
+        let (summary, books) = (&self.summary, &self.summary.books);
         let counters = books.counters();
-        let numbers: BTreeSet<u32> = books.iter().map(|(_, book)| book.instrument).collect();
-        Self {
-            name: file.name.clone(),
-            bytes: file.bytes,
-            bytes_consumed: file.bytes_consumed,
-            error: file.error.clone(),
-            metadata: file.metadata.as_ref().map(MetadataReport::of),
-            records: summary.records,
-            by_rtype: summary.by_kind().map(|(kind, count)| (name_of(kind), count)).collect(),
-            record_sizes: summary.by_length().collect(),
-            first_ts_event: summary.ts_event.first,
-            last_ts_event: summary.ts_event.last,
-            first_ts_recv: summary.ts_recv.first,
-            last_ts_recv: summary.ts_recv.last,
-            first_sequence: summary.sequence.first,
-            last_sequence: summary.sequence.last,
-            times_going_back: summary.times_going_back,
-            publishers: summary.by_publisher.clone(),
-            instruments: numbers.len(),
-            actions: summary.by_action().map(|(letter, count)| (letter.to_string(), count)).collect(),
-            sides: summary.by_side().map(|(letter, count)| (letter.to_string(), count)).collect(),
-            flags: summary.by_flags().map(|(flags, count)| (flags.0, count)).collect(),
-            counters: CountersReport {
-                unknown_orders_cancelled: counters.unknown_cancelled,
-                unknown_orders_modified: counters.unknown_modified,
-                duplicate_orders: counters.duplicate_orders,
-                excess_cancelled: counters.excess_cancelled,
-                odd_orders: counters.odd_orders,
-                refused_orders: counters.refused_orders,
-                refused_instruments: counters.refused_instruments,
-                malformed_records: summary.malformed,
-                events_without_end: books.iter().filter(|(_, book)| book.in_event()).count() as u64,
+        let instruments: BTreeSet<u32> = books.iter().map(|(_, book)| book.instrument).collect();
+        let by_kind: BTreeMap<_, _> = summary.by_kind().map(|(kind, count)| (name_of(kind), count)).collect();
+        let by_flags: BTreeMap<_, _> = summary.by_flags().map(|(flags, count)| (flags.0, count)).collect();
+        let levels_of = |book: &DbnBook| is_asked_for(book, symbols).then_some(levels);
+        let members = json!({
+            "name": self.name,
+            "bytes": self.bytes,
+            // Bytes up to the end of the last whole record, after decompression.
+            "bytes_consumed": self.bytes_consumed,
+            "error": self.error,
+            "metadata": self.metadata.as_ref().map(metadata_json),
+            "records": summary.records,
+            "by_rtype": by_kind,
+            "record_sizes": summary.by_length().collect::<BTreeMap<_, _>>(),
+            "first_ts_event": summary.ts_event.first,
+            "last_ts_event": summary.ts_event.last,
+            "first_ts_recv": summary.ts_recv.first,
+            "last_ts_recv": summary.ts_recv.last,
+            "first_sequence": summary.sequence.first,
+            "last_sequence": summary.sequence.last,
+            "times_going_back": summary.times_going_back,
+            "publishers": &summary.by_publisher,
+            "instruments": instruments.len(),
+            "actions": letters(summary.by_action()),
+            "sides": letters(summary.by_side()),
+            "flags": by_flags,
+            "counters": {
+                "unknown_orders_cancelled": counters.unknown_cancelled,
+                "unknown_orders_modified": counters.unknown_modified,
+                "duplicate_orders": counters.duplicate_orders,
+                "excess_cancelled": counters.excess_cancelled,
+                "odd_orders": counters.odd_orders,
+                "refused_orders": counters.refused_orders,
+                "refused_instruments": counters.refused_instruments,
+                "malformed_records": summary.malformed,
+                "events_without_end": self.events_without_end(),
             },
-            live_orders_end: books.live_orders(),
-            max_live_orders: counters.max_live_orders,
-            symbols: books
-                .iter()
-                .map(|(_, book)| {
-                    let asked = symbols.iter().any(|symbol| symbol == book.name());
-                    SymbolReport::of(book, asked.then_some(levels))
-                })
-                .collect(),
-            records_decoded: file.first.clone(),
-        }
+            "live_orders_end": books.live_orders(),
+            "max_live_orders": counters.max_live_orders,
+            // In order of first appearance.
+            "symbols": books.iter().map(|(_, book)| symbol_json(book, levels_of(book))).collect::<Vec<_>>(),
+            "records_decoded": self.first,
+        });
+        without_empty(members, &["error", "records_decoded"])
+    }
+
+    fn events_without_end(&self) -> u64 {
+        self.summary.books.iter().filter(|(_, book)| book.in_event()).count() as u64
     }
 
     /// Tables for people, with the `top` instruments by number of records.
-    fn tables(&self, file: &DbnFile, top: usize) -> String {
-        let mut parts = vec![self.heading(), self.kinds(file)];
-        let books = &file.summary.books;
-        let mut busiest: Vec<&DbnBook> = books.iter().map(|(_, book)| book).collect();
+    fn tables(&self, symbols: &[String], levels: usize, top: usize) -> String {
+        let mut parts = vec![self.heading(), self.kinds()];
+        let all: Vec<&DbnBook> = self.summary.books.iter().map(|(_, book)| book).collect();
+        let mut busiest = all.clone();
         busiest.sort_by_key(|book| (std::cmp::Reverse(book.records), book.name().to_owned()));
         let mut rows =
             table(["instrument", "number", "records", "trades", "volume", "last", "bid", "ask", "orders"]);
         for book in busiest.iter().take(top) {
-            let best = |best: Option<Best>| {
-                best.map_or_else(
-                    || "–".to_owned(),
-                    |best| format!("{} × {}", best.price, thousands(best.size)),
-                )
-            };
+            let best =
+                |best| or_dash(best, |best: Best| format!("{} × {}", best.price, thousands(best.size)));
             rows.add_row([
                 book.name().to_owned(),
                 book.instrument.to_string(),
                 thousands(book.records),
                 thousands(book.volume.trades),
                 thousands(book.volume.size),
-                book.volume.last.map_or_else(|| "–".to_owned(), |last| last.price.to_string()),
+                or_dash(book.volume.last, |last| last.price.to_string()),
                 best(book.top.bid),
                 best(book.top.ask),
-                book.live_orders().map_or_else(|| "–".to_owned(), |orders| thousands(orders as u64)),
+                or_dash(book.live_orders(), |orders| thousands(orders as u64)),
             ]);
         }
-        let heading = if busiest.len() > top {
-            format!("the {top} busiest of {} instruments\n", thousands(busiest.len() as u64))
-        } else {
-            String::new()
-        };
         if !busiest.is_empty() {
-            parts.push(format!("{heading}{rows}"));
+            parts.push(top_table("instruments", busiest.len(), top, &rows));
         }
-        parts
-            .extend(self.symbols.iter().filter_map(|symbol| Some(symbol.book.as_ref()?.table(&symbol.name))));
-        if !self.records_decoded.is_empty() {
-            let records = self.records_decoded.iter().map(ToString::to_string);
-            parts.push(records.collect::<Vec<_>>().join("\n"));
+        let asked = all.into_iter().filter(|book| is_asked_for(book, symbols));
+        parts.extend(asked.map(|book| levels_table(book, levels)));
+        if !self.first.is_empty() {
+            parts.push(self.first.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
         }
         parts.join("\n\n")
     }
@@ -409,22 +310,23 @@ impl Report {
         let mut text = format!("{}: {} bytes, ", self.name, thousands(self.bytes));
         match &self.metadata {
             None => text.push_str("a fragment without metadata"),
-            Some(about) => {
+            Some(dbn::Metadata { about, length, .. }) => {
                 text.push_str(&format!(
                     "DBN version {}, {}, schema {}, from {}",
                     about.version,
                     about.dataset,
-                    about.schema.unwrap_or("mixed"),
+                    about.schema.map_or("mixed", |schema| schema.as_str()),
                     utc(about.start)
                 ));
                 if let Some(end) = about.end {
-                    text.push_str(&format!(" to {}", utc(end)));
+                    text.push_str(&format!(" to {}", utc(end.into())));
                 }
+                let intervals = about.mappings.iter().map(|mapping| mapping.intervals.len() as u64);
                 text.push_str(&format!(
                     "\n{} symbols over {} spans of days, {} bytes of metadata",
-                    thousands(about.mapped_symbols as u64),
-                    thousands(about.mapped_intervals as u64),
-                    thousands(u64::from(about.metadata_length))
+                    thousands(about.mappings.len() as u64),
+                    thousands(intervals.sum()),
+                    thousands(u64::from(*length))
                 ));
             }
         }
@@ -434,28 +336,29 @@ impl Report {
         text
     }
 
-    fn kinds(&self, file: &DbnFile) -> String {
+    fn kinds(&self) -> String {
+        let summary = &self.summary;
         let mut kinds = table(["record", "kind", "records"]);
-        for (kind, count) in file.summary.by_kind() {
+        for (kind, count) in summary.by_kind() {
             kinds.add_row([name_of(kind), format!("0x{:02X}", kind.0), thousands(count)]);
         }
-        kinds.add_row(["all".to_owned(), String::new(), thousands(self.records)]);
+        kinds.add_row(["all".to_owned(), String::new(), thousands(summary.records)]);
         let mut text = kinds.to_string();
-        if let (Some(first), Some(last)) = (self.first_ts_event, self.last_ts_event) {
+        if let (Some(first), Some(last)) = (summary.ts_event.first, summary.ts_event.last) {
             text.push_str(&format!("\nevents from {} to {} (UTC)", utc(first), utc(last)));
         }
-        let counters = &self.counters;
+        let counters = summary.books.counters();
         for (what, count) in [
-            ("events older than the one before", self.times_going_back),
-            ("cancels of unknown orders", counters.unknown_orders_cancelled),
-            ("modifications of unknown orders", counters.unknown_orders_modified),
+            ("events older than the one before", summary.times_going_back),
+            ("cancels of unknown orders", counters.unknown_cancelled),
+            ("modifications of unknown orders", counters.unknown_modified),
             ("orders added twice", counters.duplicate_orders),
             ("cancels of more than was left", counters.excess_cancelled),
             ("orders without side or price", counters.odd_orders),
             ("orders without room", counters.refused_orders),
             ("records of instruments without room", counters.refused_instruments),
-            ("malformed records", counters.malformed_records),
-            ("events that were not told to their end", counters.events_without_end),
+            ("malformed records", summary.malformed),
+            ("events that were not told to their end", self.events_without_end()),
         ] {
             if count > 0 {
                 text.push_str(&format!("\n{what}: {}", thousands(count)));
@@ -465,21 +368,19 @@ impl Report {
     }
 }
 
-impl Levels {
-    fn table(&self, name: &str) -> String {
-        let mut rows = table(["bid orders", "size", "bid", "ask", "size", "ask orders"]);
-        for level in 0..self.bids.len().max(self.asks.len()) {
-            let cells = |side: &[(i64, u64, u32)]| match side.get(level) {
-                Some((price, size, orders)) => {
-                    [orders.to_string(), thousands(*size), dbn::DbnPrice(*price).to_string()]
-                }
-                None => [const { String::new() }; 3],
-            };
-            let (bid, [orders, size, price]) = (cells(&self.bids), cells(&self.asks));
-            rows.add_row(bid.into_iter().chain([price, size, orders]));
-        }
-        format!("{name}\n{rows}")
-    }
+fn is_asked_for(book: &DbnBook, symbols: &[String]) -> bool {
+    symbols.iter().any(|symbol| symbol == book.name())
+}
+
+/// The price levels of an order book.
+fn levels_table(book: &DbnBook, levels: usize) -> String {
+    let side = |side| -> Vec<_> {
+        let levels = book.levels(side).take(levels);
+        levels.map(|of| [of.orders.to_string(), thousands(of.size), of.price.to_string()]).collect()
+    };
+    let headings = "bid orders, size, bid, ask, size, ask orders";
+    let rows = sides(headings, &side(Side::Bid), &side(Side::Ask));
+    format!("{}\n{rows}", book.name())
 }
 
 fn name_of(kind: dbn::RecordKind) -> String {

@@ -9,11 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
-use tapeline_console::arguments;
-use tapeline_console::failure::Hinted;
-use tapeline_console::output::{self, Format, Progress};
-use tapeline_console::paths::{self, FilePath};
-use tapeline_console::stop::Stop;
+use tapeline_console::output::Progress;
+use tapeline_console::{FilePath, Format, Hinted, Stop, arguments, output, paths};
 use tapeline_feed::soupbintcp::{ClientEvent, Login, Password, Reject, SoupSession, Username};
 use tapeline_measure::{Clock, figures};
 use tapeline_node::soup::{Broken, Link};
@@ -22,12 +19,11 @@ use super::itch_report::ItchReport;
 use super::tally::FeedTally;
 use crate::password;
 
-/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline feed fetch-soup 10.0.0.5:26480 --user user01 --password-file soup.password --write day.itch\n  \
     tapeline feed fetch-soup 127.0.0.1:26480 --session DAY1 --from 982 --count 3 --format json")]
-pub(super) struct FetchSoup {
+pub(crate) struct FetchSoup {
     /// Address and port of the server
     #[arg(value_name = "ADDRESS:PORT")]
     server: SocketAddrV4,
@@ -159,7 +155,8 @@ impl FetchSoup {
             fruitless = if fetch.next > before { 0 } else { fruitless + 1 };
             progress.apart(|| anstream::eprintln!("warning: {broken}"));
             if fruitless >= self.tries {
-                let hint = broken_hint(&broken).unwrap_or_default();
+                let hint = if let Broken::Wire(error) = &broken { error.hint() } else { None };
+                let hint = hint.unwrap_or_default();
                 if fetch.first.is_none() {
                     let what = format!("nothing could be fetched from {}", self.server);
                     return Err(anyhow::Error::new(broken).context(Hinted::new(what, hint)));
@@ -255,13 +252,6 @@ impl FetchSoup {
             }
         ));
         output::print(&parts.join("\n\n"))
-    }
-}
-
-fn broken_hint(broken: &Broken) -> Option<String> {
-    match broken {
-        Broken::Wire(error) => error.hint(),
-        Broken::Violation(_) | Broken::Silent | Broken::Closed => None,
     }
 }
 

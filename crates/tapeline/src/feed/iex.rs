@@ -20,17 +20,6 @@ pub(super) enum Restart {
     Raw,
 }
 
-impl Restart {
-    /// The option's value.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Reset => "reset",
-            Self::Ignore => "ignore",
-            Self::Raw => "raw",
-        }
-    }
-}
-
 /// The content of IEX captures.
 pub(super) struct IexFindings {
     pub(super) restart: Restart,

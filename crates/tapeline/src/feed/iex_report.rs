@@ -4,90 +4,37 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use tapeline_console::output::table;
+use tapeline_feed::iex::tp::MessageProtocol;
 use tapeline_feed::iex::{
     IexBook, IexLastTrade, IexMessageType, IexPrice, IexQuote, IexVolume, Listing, MessageCounts, PerSymbol,
     Stream,
 };
-use tapeline_feed::itch::{ByType, Code, Side};
+use tapeline_feed::itch::{Code, Side};
 use tapeline_feed::line::Line;
 use tapeline_measure::figures::thousands;
 
 use super::iex::{IexFindings, Restart};
-use super::report::utc;
+use super::itch_report::{letters, letters_line, type_table};
+use super::report::{or_dash, sides, top_table, utc};
 
 /// The segments as captured, and their result.
 #[derive(Debug, Serialize)]
 pub(super) struct IexReport {
     #[serde(flatten)]
-    whole: CountsReport,
-    lines: BTreeMap<char, StreamReport>,
+    whole: Value,
+    lines: BTreeMap<char, Value>,
     unread_segments: u64,
     restart_policy: Restart,
     /// The result under this restart policy.
     result: ResultReport,
 }
 
-/// Messages by type and flags.
-#[derive(Debug, Serialize)]
-struct CountsReport {
-    messages: u64,
-    message_bytes: u64,
-    by_type: BTreeMap<char, u64>,
-    wrong_length: BTreeMap<char, u64>,
-    longer_than_known: BTreeMap<char, u64>,
-    empty_messages: u64,
-    unknown_types: BTreeMap<String, u64>,
-    system_events: Vec<(String, u64)>,
-    message_ts_min: Option<u64>,
-    message_ts_max: Option<u64>,
-    trade_breaks: u64,
-    quote_flags: BTreeMap<u8, u64>,
-    sale_condition_flags: BTreeMap<u8, u64>,
-    price_level_flags: BTreeMap<u8, u64>,
-}
-
-#[derive(Debug, Serialize)]
-struct StreamReport {
-    packets: u64,
-    heartbeats: u64,
-    messages: u64,
-    first_seq: Option<u64>,
-    next_seq: u64,
-    seq_gaps: Vec<(u64, u64)>,
-    seq_gap_count: u64,
-    stream_offset_breaks: u64,
-    final_stream_offset: u64,
-    header: Vec<HeaderReport>,
-    max_payload: usize,
-    max_msgs_in_segment: u16,
-    send_first_ns: Option<u64>,
-    send_last_ns: Option<u64>,
-    restart_count: u64,
-    restarts: Vec<EpochReport>,
-}
-
-#[derive(Debug, Serialize)]
-struct HeaderReport {
-    protocol: String,
-    channel: u32,
-    session: u32,
-    packets: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct EpochReport {
-    epoch: usize,
-    first_packet: u64,
-    packets: u64,
-    messages: u64,
-    last_sequence: u64,
-}
-
 #[derive(Debug, Serialize)]
 struct ResultReport {
     #[serde(flatten)]
-    counts: CountsReport,
+    counts: Value,
     dropped_as_duplicate: u64,
     missing_messages: u64,
     missing_ranges: Vec<(u64, u64)>,
@@ -134,11 +81,6 @@ struct BookReport {
     ask_levels: usize,
 }
 
-/// Message types with nonzero counts.
-fn letters(counts: &ByType) -> BTreeMap<char, u64> {
-    counts.iter().map(|(kind, count)| (kind.letter() as char, count)).collect()
-}
-
 /// Flags with nonzero counts.
 fn flags(counts: &[u64; 256]) -> BTreeMap<u8, u64> {
     (0..=u8::MAX).zip(counts).filter(|(_, count)| **count > 0).map(|(flags, count)| (flags, *count)).collect()
@@ -157,11 +99,9 @@ impl IexReport {
 
     /// Builds the report, with books of `symbols` of `levels` price levels a side.
     pub(super) fn of(found: &IexFindings, symbols: &[String], levels: usize) -> Self {
-        let lines =
-            found.streams.iter().enumerate().filter_map(|(at, stream)| Some((Line::new(at)?, stream)));
         Self {
-            whole: CountsReport::of(&found.whole),
-            lines: lines.map(|(line, stream)| (line.letter(), StreamReport::of(stream))).collect(),
+            whole: counts_json(&found.whole),
+            lines: lines(found).map(|(letter, stream)| (letter, stream_json(stream))).collect(),
             unread_segments: found.unread,
             restart_policy: found.restart,
             result: ResultReport::of(found, symbols, levels),
@@ -179,75 +119,35 @@ impl IexReport {
 
     /// Tables for people, with the `top` symbols by number of messages.
     pub(super) fn tables(&self, found: &IexFindings, top: usize) -> Vec<String> {
-        let mut parts = vec![self.line_table(), self.whole.types(), self.remarks()];
+        let mut parts = vec![line_table(found), types(&found.whole), self.remarks(found)];
         parts.push(busiest(found, top));
         parts.extend(self.result.books_price_size.iter().map(|(name, book)| book.table(name)));
         parts
     }
 
-    fn line_table(&self) -> String {
-        let mut lines = table([
-            "line",
-            "segments",
-            "heartbeats",
-            "messages",
-            "gaps",
-            "restarts",
-            "sent from",
-            "to (UTC)",
-        ]);
-        for (letter, line) in &self.lines {
-            let time = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), utc);
-            lines.add_row([
-                letter.to_string(),
-                thousands(line.packets),
-                thousands(line.heartbeats),
-                thousands(line.messages),
-                thousands(line.seq_gap_count),
-                thousands(line.restart_count),
-                time(line.send_first_ns),
-                time(line.send_last_ns),
-            ]);
-        }
-        let mut text = lines.to_string();
-        for (letter, line) in &self.lines {
-            for HeaderReport { protocol, channel, session, packets } in &line.header {
-                let packets = thousands(*packets);
-                text.push_str(&format!(
-                    "\n{letter}: protocol {protocol}, channel {channel}, session {session}: {packets} segments"
-                ));
-            }
-        }
-        text
-    }
-
     /// The remarks, one a line.
-    fn remarks(&self) -> String {
+    fn remarks(&self, found: &IexFindings) -> String {
+        let (whole, result) = (&found.whole, &self.result);
+        let (messages, counts) = (found.tally.summary.counts.messages, &found.tally.summary.counts);
         let mut lines = Vec::new();
-        if let (Some(first), Some(last)) = (self.whole.message_ts_min, self.whole.message_ts_max) {
+        if let Some((first, last)) = whole.ts_ns {
             lines.push(format!("events from {} to {} UTC", utc(first), utc(last)));
         }
-        if !self.whole.system_events.is_empty() {
-            let events: Vec<_> = self
-                .whole
-                .system_events
-                .iter()
-                .map(|(code, ns)| format!("{code} {}", &utc(*ns)[11..]))
-                .collect();
-            lines.push(format!("system events: {}", events.join(", ")));
+        if !whole.events.is_empty() {
+            let events = whole.events.iter().map(|(code, ns)| format!("{code} {}", &utc(*ns)[11..]));
+            lines.push(format!("system events: {}", events.collect::<Vec<_>>().join(", ")));
         }
-        let result = &self.result;
-        if self.lines.values().any(|line| line.restart_count > 0) {
-            lines.push(match self.restart_policy {
+        if found.streams.iter().any(|stream| stream.restarts > 0) {
+            lines.push(match found.restart {
                 Restart::Reset => format!(
                     "the sender began again; the last {} messages count, with --restart reset",
-                    thousands(result.counts.messages)
+                    thousands(messages)
                 ),
                 policy => format!(
                     "the sender began again; {} messages count and {} do not, with --restart {}",
-                    thousands(result.counts.messages),
+                    thousands(messages),
                     thousands(result.dropped_as_duplicate),
-                    policy.name()
+                    format!("{policy:?}").to_lowercase()
                 ),
             });
         }
@@ -257,21 +157,19 @@ impl IexReport {
             thousands(result.symbols_with_quote as u64),
             thousands(result.symbols_with_book as u64),
             thousands(result.symbols_with_trading_status as u64),
-            thousands(result.counts.trade_breaks)
+            thousands(counts.by_type.of(IexMessageType::TradeBreak.letter()))
         ));
-        for (what, counts) in [
-            ("messages shorter than their type", &self.whole.wrong_length),
-            ("messages longer than their type", &self.whole.longer_than_known),
-        ] {
-            if !counts.is_empty() {
-                let counts: Vec<_> =
-                    counts.iter().map(|(letter, count)| format!("{letter} {count}")).collect();
-                lines.push(format!("{what}: {}", counts.join(", ")));
-            }
-        }
+        lines.extend(
+            [
+                ("messages shorter than their type", &whole.short),
+                ("messages longer than their type", &whole.longer),
+            ]
+            .into_iter()
+            .filter_map(|(what, counts)| letters_line(what, &letters(counts))),
+        );
         for (what, count) in [
-            ("segments of a message protocol that is not read", self.unread_segments),
-            ("empty messages", self.whole.empty_messages),
+            ("segments of a message protocol that is not read", found.unread),
+            ("empty messages", whole.empty),
             ("levels taken away that were not there", result.unknown_levels),
             ("levels without room", result.levels_without_room),
             ("messages about symbols without room", result.messages_without_room),
@@ -294,33 +192,24 @@ fn busiest(found: &IexFindings, top: usize) -> String {
     let mut symbols: Vec<_> = summary.books.iter().zip(&summary.per_symbol).collect();
     symbols.sort_by_key(|(_, counted)| std::cmp::Reverse(counted.messages));
     let mut rows = table(["symbol", "messages", "trades", "shares", "last", "bid", "ask", "status"]);
-    let quote = |quote: IexQuote| match quote.is_some() {
-        true => format!("{} × {}", quote.price, quote.size),
-        false => "–".to_owned(),
+    let quote = |quote: IexQuote| {
+        or_dash(quote.is_some().then_some(quote), |quote| format!("{} × {}", quote.price, quote.size))
     };
     for ((_, book, listing), counted) in symbols.iter().take(top) {
         let volume = book.volume;
+        let halt = if listing.is_halted_operationally() { " (IEX halt)" } else { "" };
         rows.add_row([
             book.symbol.to_string(),
             thousands(counted.messages),
             thousands(volume.trades),
             thousands(volume.shares),
-            volume.last.map_or_else(|| "–".to_owned(), |last| last.price.to_string()),
+            or_dash(volume.last, |last| last.price.to_string()),
             quote(book.top.bid),
             quote(book.top.ask),
-            format!(
-                "{}{}",
-                letter(listing.trading),
-                if listing.is_halted_operationally() { " (IEX halt)" } else { "" }
-            ),
+            format!("{}{halt}", letter(listing.trading)),
         ]);
     }
-    match symbols.len() {
-        listed if listed > top => {
-            format!("the {top} busiest of {} symbols\n{rows}", thousands(listed as u64))
-        }
-        _ => rows.to_string(),
-    }
+    top_table("symbols", symbols.len(), top, &rows)
 }
 
 /// A code as text, empty if none was received.
@@ -328,87 +217,118 @@ fn letter(code: Code) -> String {
     if code.0 == 0 { String::new() } else { code.to_string() }
 }
 
-impl CountsReport {
-    fn of(counts: &MessageCounts) -> Self {
-        let (known, unknown): (Vec<_>, Vec<_>) = counts
-            .by_type
-            .iter()
-            .map(|(kind, count)| (kind.letter(), count))
-            .partition(|(letter, _)| IexMessageType::of(*letter).is_some());
-        Self {
-            messages: counts.messages,
-            message_bytes: counts.message_bytes,
-            by_type: known.into_iter().map(|(letter, count)| (letter as char, count)).collect(),
-            wrong_length: letters(&counts.short),
-            longer_than_known: letters(&counts.longer),
-            empty_messages: counts.empty,
-            unknown_types: unknown
-                .into_iter()
-                .map(|(letter, count)| (letter.escape_ascii().to_string(), count))
-                .collect(),
-            system_events: counts.events.iter().map(|(code, ns)| (code.to_string(), *ns)).collect(),
-            message_ts_min: counts.ts_ns.map(|(earliest, _)| earliest),
-            message_ts_max: counts.ts_ns.map(|(_, latest)| latest),
-            trade_breaks: counts.by_type.of(IexMessageType::TradeBreak.letter()),
-            quote_flags: flags(&counts.quote_flags),
-            sale_condition_flags: flags(&counts.sale_flags),
-            price_level_flags: flags(&counts.level_flags),
-        }
-    }
-
-    fn types(&self) -> String {
-        let name = |letter: char| {
-            u8::try_from(letter).ok().and_then(IexMessageType::of).map_or("unknown", IexMessageType::name)
-        };
-        let mut rows: Vec<_> =
-            self.by_type.iter().map(|(letter, count)| (letter.to_string(), name(*letter), *count)).collect();
-        rows.sort_by_key(|(.., count)| std::cmp::Reverse(*count));
-        rows.extend(self.unknown_types.iter().map(|(letter, count)| (letter.clone(), "unknown", *count)));
-        super::itch_report::type_table(&rows, self.messages)
-    }
+/// Messages by type and flags.
+fn counts_json(counts: &MessageCounts) -> Value {
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        counts.by_type.iter().partition(|(kind, _)| IexMessageType::of(kind.letter()).is_some());
+    let by_type = known.into_iter().map(|(kind, count)| (kind.letter() as char, count));
+    let unknown = unknown.into_iter().map(|(kind, count)| (kind.letter().escape_ascii().to_string(), count));
+    let events: Vec<_> = counts.events.iter().map(|(code, ns)| (code.to_string(), ns)).collect();
+    json!({
+        "messages": counts.messages,
+        "message_bytes": counts.message_bytes,
+        "by_type": by_type.collect::<BTreeMap<_, _>>(),
+        "wrong_length": letters(&counts.short),
+        "longer_than_known": letters(&counts.longer),
+        "empty_messages": counts.empty,
+        "unknown_types": unknown.collect::<BTreeMap<_, _>>(),
+        "system_events": events,
+        "message_ts_min": counts.ts_ns.map(|(earliest, _)| earliest),
+        "message_ts_max": counts.ts_ns.map(|(_, latest)| latest),
+        "trade_breaks": counts.by_type.of(IexMessageType::TradeBreak.letter()),
+        "quote_flags": flags(&counts.quote_flags),
+        "sale_condition_flags": flags(&counts.sale_flags),
+        "price_level_flags": flags(&counts.level_flags),
+    })
 }
 
-impl StreamReport {
-    fn of(stream: &Stream) -> Self {
-        Self {
-            packets: stream.segments,
-            heartbeats: stream.heartbeats,
-            messages: stream.messages,
-            first_seq: stream.first,
-            next_seq: stream.next,
-            seq_gaps: stream.gaps.clone(),
-            seq_gap_count: stream.gap_count,
-            stream_offset_breaks: stream.offset_breaks,
-            final_stream_offset: stream.next_offset,
-            header: stream
-                .sessions
-                .iter()
-                .map(|(session, packets)| HeaderReport {
-                    protocol: format!("0x{:04x}", session.protocol.0),
-                    channel: session.channel,
-                    session: session.number,
-                    packets: *packets,
-                })
-                .collect(),
-            max_payload: stream.max_payload,
-            max_msgs_in_segment: stream.max_messages,
-            send_first_ns: stream.sent.map(|(first, _)| first.0),
-            send_last_ns: stream.sent.map(|(_, last)| last.0),
-            restart_count: stream.restarts,
-            restarts: stream
-                .epochs
-                .iter()
-                .enumerate()
-                .map(|(epoch, about)| EpochReport {
-                    epoch,
-                    first_packet: about.first_segment,
-                    packets: about.segments,
-                    messages: about.messages,
-                    last_sequence: about.last_sequence,
-                })
-                .collect(),
+/// A table of the message types.
+fn types(counts: &MessageCounts) -> String {
+    let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    for (kind, count) in counts.by_type.iter() {
+        let letter = kind.letter();
+        match IexMessageType::of(letter) {
+            Some(known_type) => known.push(((letter as char).to_string(), known_type.name(), count)),
+            None => unknown.push((letter.escape_ascii().to_string(), count)),
         }
     }
+    type_table(known, unknown.iter().map(|(letter, count)| (letter, count)), counts.messages)
+}
+
+/// The lines with their letters.
+fn lines(found: &IexFindings) -> impl Iterator<Item = (char, &Stream)> {
+    found.streams.iter().enumerate().filter_map(|(at, stream)| Some((Line::new(at)?.letter(), stream)))
+}
+
+/// The segments of a line.
+fn stream_json(stream: &Stream) -> Value {
+    let headers = stream.sessions.iter().map(|(session, packets)| {
+        json!({
+            "protocol": protocol(session.protocol),
+            "channel": session.channel,
+            "session": session.number,
+            "packets": packets,
+        })
+    });
+    let epochs = (0..).zip(&stream.epochs).map(|(epoch, about): (usize, _)| {
+        json!({
+            "epoch": epoch,
+            "first_packet": about.first_segment,
+            "packets": about.segments,
+            "messages": about.messages,
+            "last_sequence": about.last_sequence,
+        })
+    });
+    json!({
+        "packets": stream.segments,
+        "heartbeats": stream.heartbeats,
+        "messages": stream.messages,
+        "first_seq": stream.first,
+        "next_seq": stream.next,
+        "seq_gaps": stream.gaps,
+        "seq_gap_count": stream.gap_count,
+        "stream_offset_breaks": stream.offset_breaks,
+        "final_stream_offset": stream.next_offset,
+        "header": headers.collect::<Vec<_>>(),
+        "max_payload": stream.max_payload,
+        "max_msgs_in_segment": stream.max_messages,
+        "send_first_ns": stream.sent.map(|(first, _)| first.0),
+        "send_last_ns": stream.sent.map(|(_, last)| last.0),
+        "restart_count": stream.restarts,
+        "restarts": epochs.collect::<Vec<_>>(),
+    })
+}
+
+fn protocol(protocol: MessageProtocol) -> String {
+    format!("0x{:04x}", protocol.0)
+}
+
+fn line_table(found: &IexFindings) -> String {
+    let headings = "line, segments, heartbeats, messages, gaps, restarts, sent from, to (UTC)";
+    let mut rows = table(headings.split(", "));
+    for (letter, stream) in lines(found) {
+        rows.add_row([
+            letter.to_string(),
+            thousands(stream.segments),
+            thousands(stream.heartbeats),
+            thousands(stream.messages),
+            thousands(stream.gap_count),
+            thousands(stream.restarts),
+            or_dash(stream.sent, |(first, _)| utc(first.0)),
+            or_dash(stream.sent, |(_, last)| utc(last.0)),
+        ]);
+    }
+    let mut text = rows.to_string();
+    for (letter, stream) in lines(found) {
+        for (session, packets) in &stream.sessions {
+            let (protocol, packets) = (protocol(session.protocol), thousands(*packets));
+            text.push_str(&format!(
+                "\n{letter}: protocol {protocol}, channel {}, session {}: {packets} segments",
+                session.channel, session.number
+            ));
+        }
+    }
+    text
 }
 
 impl ResultReport {
@@ -416,7 +336,7 @@ impl ResultReport {
         let (tally, summary) = (&found.tally, &found.tally.summary);
         let all = || {
             summary
-                .books()
+                .books
                 .iter()
                 .zip(&summary.per_symbol)
                 .map(|((_, book, listing), counted)| (book, listing, counted))
@@ -437,7 +357,7 @@ impl ResultReport {
         let lines = (0..found.streams.len()).filter_map(Line::new);
         let counters = summary.books.counters();
         Self {
-            counts: CountsReport::of(&summary.counts),
+            counts: counts_json(&summary.counts),
             dropped_as_duplicate: lines.map(|line| found.arbiter.line(line).duplicates).sum(),
             missing_messages: tally.missing,
             missing_ranges: tally.gaps.clone(),
@@ -522,15 +442,12 @@ impl BookReport {
     }
 
     fn table(&self, name: &str) -> String {
-        let mut rows = table(["shares", "bid", "ask", "shares"]);
-        for level in 0..self.bids.len().max(self.asks.len()) {
-            let cells = |side: &[(i64, u32)]| match side.get(level) {
-                Some((price, size)) => [thousands(u64::from(*size)), IexPrice(*price).to_string()],
-                None => [const { String::new() }; 2],
-            };
-            let ([bid_size, bid], [ask_size, ask]) = (cells(&self.bids), cells(&self.asks));
-            rows.add_row([bid_size, bid, ask, ask_size]);
-        }
+        let cells = |side: &[(i64, u32)]| -> Vec<_> {
+            side.iter()
+                .map(|(price, size)| [thousands((*size).into()), IexPrice(*price).to_string()])
+                .collect()
+        };
+        let rows = sides("shares, bid, ask, shares", &cells(&self.bids), &cells(&self.asks));
         format!("{name}: {} bid levels, {} ask levels\n{rows}", self.bid_levels, self.ask_levels)
     }
 }

@@ -8,10 +8,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_console::failure::Hinted;
-use tapeline_console::output::{Format, Progress};
-use tapeline_console::paths::{self, FilePath};
-use tapeline_console::stop::Stop;
+use tapeline_console::output::Progress;
+use tapeline_console::{FilePath, Format, Hinted, Stop, output, paths};
 use tapeline_feed::capture::{self, Capture, Counts, FileFraming, ItchFile, Place, Recording, Skip};
 use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
@@ -30,12 +28,11 @@ const MOST_DESTINATIONS: usize = 64;
 /// Number of datagrams or messages between two checks for a stop request.
 const LOOK_EVERY: u64 = 4_096;
 
-/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline feed inspect day.pcap.gz --symbol AAPL\n  \
     tapeline feed inspect lineA.pcap lineB.pcap --format json   two lines of one feed")]
-pub(super) struct InspectFeed {
+pub(crate) struct InspectFeed {
     /// Captures (pcap, pcapng), files of ITCH messages or files of DBN records; plain, gzip or zstd
     #[arg(required = true, value_name = "FILE")]
     files: Vec<FilePath>,
@@ -75,13 +72,6 @@ pub(super) struct Protocols {
     pub(super) itch_files: u64,
 }
 
-impl Protocols {
-    /// Whether any datagram or file was counted.
-    fn any(&self) -> bool {
-        self.mold + self.iex + self.other + self.itch_files > 0
-    }
-}
-
 /// All findings.
 pub(super) struct Findings {
     pub(super) files: Vec<FileReport>,
@@ -94,25 +84,19 @@ pub(super) struct Findings {
 impl InspectFeed {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
-        let settings = line::ArbiterSettings {
-            window_age_ns: PATIENCE_NS,
-            session_hold_ns: PATIENCE_NS,
-            ..line::ArbiterSettings::default()
-        };
         let mut findings = Findings {
             files: Vec::new(),
             protocols: Protocols::default(),
-            arbiter: Arbiter::new(settings),
+            arbiter: Arbiter::new(patient()),
             tally: FeedTally::new(),
-            iex: IexFindings::new(self.restart, settings),
+            iex: IexFindings::new(self.restart, patient()),
         };
         let (mut captures, mut records) = (Vec::new(), Vec::new());
         let progress = Progress::counting("reading", "datagrams or messages", None);
         let mut watch = Watch { stop, progress, seen: 0 };
         for path in &self.files {
-            let file = File::open(path).with_context(|| format!("cannot open {}", paths::shown(&path)))?;
-            let bytes = file.metadata().map(|about| about.len()).unwrap_or_default();
-            match capture::open(file).with_context(|| paths::shown(&path).to_string())? {
+            let (recording, bytes) = open(path)?;
+            match recording {
                 Recording::Datagrams(capture) => captures.push(Source::new(capture, path, bytes)),
                 Recording::Messages(file) => findings.messages(file, path, bytes, &mut watch),
                 Recording::Records(file) => {
@@ -141,12 +125,13 @@ impl InspectFeed {
 
         let report = InspectReport::of(&findings, &self.symbols, self.levels);
         match self.format {
-            Format::Json => report.print_json()?,
+            Format::Json => output::print_json(&report)?,
             Format::Table => report.print_tables(&findings, self.top)?,
         }
         report.note_unknown(&self.symbols);
+        let Protocols { mold, iex, other, itch_files } = findings.protocols;
         if let Some(only) = self.only
-            && !findings.protocols.any()
+            && mold + iex + other + itch_files == 0
         {
             report::note_no_datagrams(only, &findings.files);
         }
@@ -164,6 +149,22 @@ impl InspectFeed {
         let damaged = findings.files.iter().any(|file| file.error.is_some());
         Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
+}
+
+/// Settings of an arbiter that waits for every message: one that is late in a file is no gap.
+pub(super) fn patient() -> line::ArbiterSettings {
+    line::ArbiterSettings {
+        window_age_ns: PATIENCE_NS,
+        session_hold_ns: PATIENCE_NS,
+        ..line::ArbiterSettings::default()
+    }
+}
+
+/// Opens a file of recorded data; returns its size on disk too.
+pub(super) fn open(path: &Path) -> anyhow::Result<(Recording<'static>, u64)> {
+    let file = File::open(path).with_context(|| format!("cannot open {}", paths::shown(&path)))?;
+    let bytes = file.metadata().map(|about| about.len()).unwrap_or_default();
+    Ok((capture::open(file).with_context(|| paths::shown(&path).to_string())?, bytes))
 }
 
 /// Progress display and stop request during a read.
@@ -292,8 +293,7 @@ impl Findings {
 pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
     /// Number of datagrams to check: other traffic may come first.
     const LOOKED_AT: usize = 10_000;
-    let file = File::open(path).with_context(|| format!("cannot open {}", paths::shown(&path)))?;
-    let mut capture = match capture::open(file).with_context(|| paths::shown(&path).to_string())? {
+    let mut capture = match open(path)?.0 {
         Recording::Datagrams(capture) => capture,
         Recording::Messages(_) => return Ok(()),
         Recording::Records(_) => return Err(no_datagrams(path)),
@@ -325,11 +325,8 @@ impl FileReport {
         self.last_ns = Some(time.0);
         self.max_payload = self.max_payload.max(bytes);
         let destination = destination.to_string();
-        if self.dest.len() < MOST_DESTINATIONS || self.dest.contains_key(&destination) {
-            *self.dest.entry(destination).or_default() += 1;
-        } else {
-            *self.dest.entry("others".to_owned()).or_default() += 1;
-        }
+        let is_counted = self.dest.len() < MOST_DESTINATIONS || self.dest.contains_key(&destination);
+        *self.dest.entry(if is_counted { destination } else { "others".to_owned() }).or_default() += 1;
     }
 
     fn counted(&mut self, counts: &Counts) {
@@ -351,7 +348,6 @@ impl FileReport {
     }
 
     fn failed(&mut self, error: capture::Error) {
-        let error = anyhow::Error::new(error);
-        self.error = Some(format!("{error:#}"));
+        self.error = Some(format!("{:#}", anyhow::Error::new(error)));
     }
 }

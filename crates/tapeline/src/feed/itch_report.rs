@@ -2,19 +2,21 @@
 //! `tapeline plant tally`. The JSON is in wire units (prices with four decimals, nanoseconds of the day).
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use serde::Serialize;
 use tapeline_console::output::table;
-use tapeline_feed::book::{Book, Volume};
+use tapeline_feed::book::{Book, Quote, Volume};
 use tapeline_feed::itch::{ByType, MessageKind, Price4, Side};
 use tapeline_measure::figures::thousands;
 
+use super::report::{or_dash, sides, top_table};
 use super::tally::FeedTally;
 
 /// The ITCH messages.
 #[derive(Debug, Serialize)]
 pub(crate) struct ItchReport {
-    messages: u64,
+    pub(super) messages: u64,
     message_bytes: u64,
     by_type: BTreeMap<char, u64>,
     type_names: BTreeMap<char, &'static str>,
@@ -63,20 +65,41 @@ struct BookReport {
     ask_shares: u64,
 }
 
-/// A table of type letters, names and message counts; `all` is the total.
-pub(super) fn type_table(rows: &[(String, &str, u64)], all: u64) -> String {
+/// A table of the known types with letter, name and count, the most frequent first, then of the unknown ones; `all` is
+/// the total.
+pub(super) fn type_table<'a>(
+    mut known: Vec<(String, &'a str, u64)>,
+    unknown: impl Iterator<Item = (&'a String, &'a u64)>,
+    all: u64,
+) -> String {
+    known.sort_by_key(|(.., count)| std::cmp::Reverse(*count));
+    known.extend(unknown.map(|(letter, count)| (letter.clone(), "unknown", *count)));
     let mut types = table(["type", "letter", "messages", "share"]);
-    for (letter, name, count) in rows {
-        let share = format!("{:.2} %", *count as f64 * 100.0 / all.max(1) as f64);
-        types.add_row([(*name).to_owned(), letter.clone(), thousands(*count), share]);
+    for (letter, name, count) in known {
+        let share = format!("{:.2} %", count as f64 * 100.0 / all.max(1) as f64);
+        types.add_row([name.to_owned(), letter, thousands(count), share]);
     }
     types.add_row(["all".to_owned(), String::new(), thousands(all), String::new()]);
     types.to_string()
 }
 
 /// Message types with nonzero counts.
-fn letters(counts: &ByType) -> BTreeMap<char, u64> {
+pub(super) fn letters(counts: &ByType) -> BTreeMap<char, u64> {
     counts.iter().map(|(kind, count)| (kind.letter() as char, count)).collect()
+}
+
+/// A remark about counts by message type, if there are any.
+pub(super) fn letters_line(what: &str, counts: &BTreeMap<char, u64>) -> Option<String> {
+    let counts: Vec<_> = counts.iter().map(|(letter, count)| format!("{letter} {count}")).collect();
+    (!counts.is_empty()).then(|| format!("{what}: {}", counts.join(", ")))
+}
+
+/// The stock of a book; its locate if the directory has not named it.
+fn named(locate: impl Display, book: &Book) -> String {
+    match book.symbol() {
+        symbol if symbol.is_blank() => format!("#{locate}"),
+        symbol => symbol.to_string(),
+    }
 }
 
 impl ItchReport {
@@ -86,10 +109,8 @@ impl ItchReport {
         let (books, counters) = (summary.books(), summary.counters());
         let (known, unknown): (Vec<_>, Vec<_>) =
             summary.counters().messages.iter().partition(|(kind, _)| matches!(kind, MessageKind::Known(_)));
-        let named = |locate, book: &Book| match book.symbol() {
-            symbol if symbol.is_blank() => format!("#{locate}"),
-            symbol => symbol.to_string(),
-        };
+        let name_of =
+            |locate| books.book(locate).map_or_else(|| format!("#{locate}"), |book| named(locate, book));
         Self {
             messages: summary.messages,
             message_bytes: summary.message_bytes,
@@ -126,12 +147,7 @@ impl ItchReport {
             messages_by_symbol: tally
                 .busiest()
                 .into_iter()
-                .map(|(locate, count)| {
-                    (
-                        books.book(locate).map_or_else(|| format!("#{locate}"), |book| named(locate, book)),
-                        count,
-                    )
-                })
+                .map(|(locate, count)| (name_of(locate), count))
                 .collect(),
             unknown_order_references: letters(&books.counters().unknown_reference),
             duplicate_order_references: letters(&books.counters().duplicate_reference),
@@ -175,57 +191,33 @@ impl ItchReport {
         let mut busiest = table(["stock", "messages", "trades", "shares", "last", "bid", "ask", "state"]);
         for (locate, count) in tally.busiest().into_iter().take(top) {
             let Some(book) = books.book(locate) else { continue };
-            let quote = |quote: Option<tapeline_feed::book::Quote>| {
-                quote.map_or_else(|| "–".to_owned(), |quote| format!("{} × {}", quote.price, quote.shares))
-            };
-            let name =
-                if book.symbol().is_blank() { format!("#{locate}") } else { book.symbol().to_string() };
-            let state = if book.trading_state().0.is_ascii_graphic() {
-                book.trading_state().to_string()
-            } else {
-                String::new()
-            };
+            let quote = |quote| or_dash(quote, |quote: Quote| format!("{} × {}", quote.price, quote.shares));
+            let state = Some(book.trading_state()).filter(|state| state.0.is_ascii_graphic());
             busiest.add_row([
-                name,
+                named(locate, book),
                 thousands(count),
                 thousands(book.volume().trades),
                 thousands(book.volume().traded_shares),
-                book.volume().last.map_or_else(|| "–".to_owned(), |last| last.price.to_string()),
+                or_dash(book.volume().last, |last| last.price.to_string()),
                 quote(book.top().bid),
                 quote(book.top().ask),
-                state,
+                state.map_or_else(String::new, |state| state.to_string()),
             ]);
         }
-        let listed = self.messages_by_symbol.len();
-        let heading = if listed > top {
-            format!("the {top} busiest of {} stocks\n", thousands(listed as u64))
-        } else {
-            String::new()
-        };
-        parts.push(format!("{heading}{busiest}"));
+        parts.push(top_table("stocks", self.messages_by_symbol.len(), top, &busiest));
         parts.extend(self.books_price_shares_orders.iter().map(|(name, book)| book.table(name)));
         parts
     }
 
-    /// Total number of messages.
-    pub(super) const fn messages(&self) -> u64 {
-        self.messages
-    }
-
     fn types(&self) -> String {
-        let mut rows: Vec<_> = self
-            .by_type
-            .iter()
-            .map(|(letter, count)| (letter.to_string(), self.type_names[letter], *count))
-            .collect();
-        rows.sort_by_key(|(.., count)| std::cmp::Reverse(*count));
-        rows.extend(self.unknown_types.iter().map(|(letter, count)| (letter.clone(), "unknown", *count)));
-        type_table(&rows, self.messages)
+        let known = self.by_type.iter();
+        let known = known.map(|(letter, count)| (letter.to_string(), self.type_names[letter], *count));
+        type_table(known.collect(), self.unknown_types.iter(), self.messages)
     }
 
     /// The remarks, one a line.
     fn remarks(&self) -> String {
-        let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "–".to_owned());
+        let time = |time: &Option<String>| or_dash(time.clone(), |time| time);
         let mut text = format!("from {} to {} in New York", time(&self.first_time), time(&self.last_time));
         if self.timestamps_going_back > 0 {
             text.push_str(&format!(", {} times going back", thousands(self.timestamps_going_back)));
@@ -248,10 +240,8 @@ impl ItchReport {
             ("orders added twice", &self.duplicate_order_references),
             ("more shares taken than there were", &self.excess_shares),
         ] {
-            if !counts.is_empty() {
-                let counts: Vec<_> =
-                    counts.iter().map(|(letter, count)| format!("{letter} {count}")).collect();
-                text.push_str(&format!("\n{what}: {}", counts.join(", ")));
+            if let Some(line) = letters_line(what, counts) {
+                text.push_str(&format!("\n{line}"));
             }
         }
         if self.empty_messages > 0 {
@@ -293,17 +283,14 @@ impl BookReport {
     }
 
     fn table(&self, name: &str) -> String {
-        let mut rows = table(["bid orders", "shares", "bid", "ask", "shares", "ask orders"]);
-        for level in 0..self.bids.len().max(self.asks.len()) {
-            let cells = |side: &[(u32, u64, u32)]| match side.get(level) {
-                Some((price, shares, orders)) => {
-                    [orders.to_string(), thousands(*shares), Price4(*price).to_string()]
-                }
-                None => [const { String::new() }; 3],
-            };
-            let (bid, [orders, shares, price]) = (cells(&self.bids), cells(&self.asks));
-            rows.add_row(bid.into_iter().chain([price, shares, orders]));
-        }
+        let cells = |side: &[(u32, u64, u32)]| -> Vec<_> {
+            let levels = side.iter();
+            levels
+                .map(|(price, size, of)| [of.to_string(), thousands(*size), Price4(*price).to_string()])
+                .collect()
+        };
+        let headings = "bid orders, shares, bid, ask, shares, ask orders";
+        let rows = sides(headings, &cells(&self.bids), &cells(&self.asks));
         format!(
             "{name}: {} bid levels with {} shares, {} ask levels with {}\n{rows}",
             self.bid_levels,

@@ -1,30 +1,26 @@
 //! The source of a server's messages: captures that are read at start, or a plant's ring that is followed.
 
-use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_console::arguments;
-use tapeline_console::failure::Hinted;
-use tapeline_console::paths::{self, FilePath};
-use tapeline_console::stop::Stop;
-use tapeline_feed::capture::{self, Capture, ItchFile, Recording};
+use tapeline_console::{FilePath, Hinted, Stop, arguments, paths};
+use tapeline_feed::capture::{Capture, ItchFile, Recording};
 use tapeline_feed::history::{History, Limits};
 use tapeline_feed::iex::tp;
-use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES, Sink};
+use tapeline_feed::line::{Arbiter, Line, MAX_LINES, Sink};
 use tapeline_feed::moldudp64::MoldSession;
 use tapeline_measure::{Nanos, figures};
 use tapeline_node::ticks::{self, Next};
-use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_perf::exchange::no_datagrams;
 use tapeline_plant::session_begun;
 use tapeline_plant::tick::{Flags, Kind, Tick};
 use tapeline_ring::{Name, Start, Subscriber};
 
-use crate::plant::status_text;
+use super::inspect::{open, patient};
+use crate::plant::{is_of_message, status_text};
 
 /// The messages to serve.
 #[derive(Debug, Args)]
@@ -50,8 +46,6 @@ pub(super) struct PastArgs {
     memory: usize,
 }
 
-/// A year. Waiting loses nothing when the end is known: a message late in a file is no gap.
-const PATIENCE_NS: u64 = 365 * 86_400 * 1_000_000_000;
 /// Read interval of a ring, and the maximum number of frames a read, so that requests have their turn.
 const FOLLOW: Duration = Duration::from_millis(5);
 const FRAMES: usize = 65_536;
@@ -126,7 +120,7 @@ fn take(history: &mut History, tick: &Tick<'_>) -> anyhow::Result<()> {
     if tick.header.kind != Kind::Status {
         if has(Flags::SOURCE) {
             history.push(tick.header.feed_seq, tick.source);
-        } else if !has(Flags::RESET) && is_of_a_message(tick) {
+        } else if !has(Flags::RESET) && is_of_message(tick) {
             let hint = "set publish = \"every-message\" in the plant's configuration and start it again";
             return Err(Hinted::new("this plant publishes changes only, which cannot be served", hint).into());
         }
@@ -139,12 +133,6 @@ fn take(history: &mut History, tick: &Tick<'_>) -> anyhow::Result<()> {
         history.gap(tick.header.feed_seq, tick.header.feed_seq);
     }
     Ok(())
-}
-
-/// Whether a tick stands for a message of the feed, one tick a message, where a plant publishes every message. Ticks of
-/// orders and consolidated prices are extra and carry no message.
-fn is_of_a_message(tick: &Tick<'_>) -> bool {
-    MessageView::parse(tick.body).is_ok_and(|message| message.domain() == Domain::MARKET_PRICE)
 }
 
 impl PastArgs {
@@ -174,8 +162,7 @@ impl PastArgs {
         let mut captures = Vec::new();
         let mut next = 1;
         for path in &self.files {
-            let file = File::open(path).with_context(|| format!("cannot open {}", paths::shown(&path)))?;
-            match capture::open(file).with_context(|| paths::shown(&path).to_string())? {
+            match open(path)?.0 {
                 Recording::Datagrams(capture) => captures.push(Source::new(capture, path, self.only)?),
                 Recording::Messages(file) => {
                     if next == 1 {
@@ -239,11 +226,7 @@ fn arbitrate(
     stop: &Stop,
     history: &mut History,
 ) -> anyhow::Result<()> {
-    let mut arbiter = Arbiter::new(line::ArbiterSettings {
-        window_age_ns: PATIENCE_NS,
-        session_hold_ns: PATIENCE_NS,
-        ..line::ArbiterSettings::default()
-    });
+    let mut arbiter = Arbiter::new(patient());
     let mut seen: u64 = 0;
     loop {
         let open = sources.iter_mut().enumerate().filter(|(_, source)| !source.ended);

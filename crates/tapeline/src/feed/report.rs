@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use tapeline_console::failure::Hinted;
 use tapeline_console::near::note_unknown;
-use tapeline_console::output::{self, table};
+use tapeline_console::output::{self, Table, table};
 use tapeline_feed::line::{Line, LineStatistics};
 use tapeline_measure::figures::{self, thousands};
 
@@ -17,7 +18,7 @@ use super::inspect::{Findings, Protocols};
 use super::itch_report::ItchReport;
 
 /// One file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct FileReport {
     pub(super) name: String,
     pub(super) format: &'static str,
@@ -58,19 +59,7 @@ impl FileReport {
             name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
             format,
             bytes,
-            packets: None,
-            datagrams: None,
-            non_udp: None,
-            payload_bytes: None,
-            skipped: BTreeMap::new(),
-            dest: BTreeMap::new(),
-            first_ns: None,
-            last_ns: None,
-            max_payload: 0,
-            bytes_consumed: None,
-            trailing_bytes: 0,
-            end_marker: None,
-            error: None,
+            ..Self::default()
         }
     }
 }
@@ -86,56 +75,11 @@ pub(super) struct InspectReport<'f> {
     /// Bytes after the last whole message or packet.
     trailing_bytes: u64,
     #[serde(flatten)]
-    feed: Option<FeedReport>,
+    feed: Option<Value>,
     #[serde(flatten)]
     itch: Option<ItchReport>,
     #[serde(flatten)]
     iex: Option<IexReport>,
-}
-
-/// The MoldUDP64 feed on the lines.
-#[derive(Debug, Serialize)]
-struct FeedReport {
-    sessions: Vec<String>,
-    /// By line letter and kind, such as `A_data_packets`.
-    counts: BTreeMap<String, u64>,
-    first_delivery_by_feed: BTreeMap<String, u64>,
-    unique_messages: u64,
-    first_sequence: Option<u64>,
-    next_sequence: Option<u64>,
-    end_of_session_sequence: Option<u64>,
-    missing_ranges: Vec<(u64, u64)>,
-    missing_range_count: u64,
-    missing_messages: u64,
-    lines: BTreeMap<String, LineReport>,
-}
-
-#[derive(Debug, Serialize)]
-struct LineReport {
-    datagrams: u64,
-    bytes: u64,
-    data_packets: u64,
-    heartbeats: u64,
-    end_of_session: u64,
-    messages: u64,
-    first_deliveries: u64,
-    duplicate_messages: u64,
-    late_messages: u64,
-    /// Messages that never arrived on this line.
-    missing_messages: u64,
-    stale_session_packets: u64,
-    absurd_packets: u64,
-    trailing_bytes: u64,
-    malformed: BTreeMap<&'static str, u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    behind_other_lines_ns: Option<SkewReport>,
-}
-
-#[derive(Debug, Serialize)]
-struct SkewReport {
-    min: i64,
-    mean: f64,
-    max: i64,
 }
 
 impl<'f> InspectReport<'f> {
@@ -165,7 +109,7 @@ impl<'f> InspectReport<'f> {
             files: &findings.files,
             bytes_consumed: findings.files.iter().map(|file| file.bytes_consumed).sum(),
             trailing_bytes: findings.files.iter().map(|file| file.trailing_bytes).sum(),
-            feed: (mold > 0).then(|| FeedReport::of(findings)),
+            feed: (mold > 0).then(|| feed_json(findings)),
             iex: (itch.is_none() && iex > 0).then(|| IexReport::of(&findings.iex, symbols, levels)),
             itch,
         }
@@ -174,42 +118,32 @@ impl<'f> InspectReport<'f> {
     /// The error that names the actual protocol, if most messages are not ITCH 5.0.
     pub(super) fn not_itch(&self) -> Option<Hinted> {
         let itch = self.itch.as_ref().filter(|itch| !itch.is_itch())?;
-        let (foreign, all) = (thousands(itch.foreign()), thousands(itch.messages()));
+        let (foreign, all) = (thousands(itch.foreign()), thousands(itch.messages));
         let what = format!("{}: {foreign} of {all} messages have another type or length", self.protocol);
         let hint = "other exchanges' ITCH is not decoded: sequences and gaps are right, ignore the rest";
         Some(Hinted::new(what, hint))
     }
 
-    pub(super) fn print_json(&self) -> anyhow::Result<()> {
-        output::print_json(self)
-    }
-
     /// Prints tables, with the `top` stocks by number of messages.
     pub(super) fn print_tables(&self, findings: &Findings, top: usize) -> anyhow::Result<()> {
         let mut parts = vec![files_table(findings)];
-        if let Some(feed) = &self.feed {
-            parts.push(feed.tables());
+        if self.feed.is_some() {
+            parts.push(feed_tables(findings));
         }
         match (&self.itch, &self.iex) {
             // Types, stocks and books would be meaningless.
             (Some(itch), _) if !itch.is_itch() => {}
             (Some(itch), _) => parts.extend(itch.tables(&findings.tally, top)),
             (_, Some(iex)) => parts.extend(iex.tables(&findings.iex, top)),
-            (None, None) => parts.push(self.no_messages(findings)),
+            (None, None) => parts.push(match findings.protocols.other {
+                0 => "nothing to decode".to_owned(),
+                other => format!("{} datagrams of an unknown protocol", thousands(other)),
+            }),
         }
         if self.trailing_bytes > 0 {
             parts.push(format!("{} bytes at the end are not a whole message or packet", self.trailing_bytes));
         }
         output::print(&parts.join("\n\n"))
-    }
-
-    fn no_messages(&self, findings: &Findings) -> String {
-        match findings.protocols {
-            Protocols { other: 1.., .. } => {
-                format!("{} datagrams of an unknown protocol", thousands(findings.protocols.other))
-            }
-            _ => "nothing to decode".to_owned(),
-        }
     }
 }
 
@@ -237,17 +171,15 @@ fn files_table(findings: &Findings) -> String {
     let mut files =
         table(["file", "format", "bytes", "packets", "datagrams", "left over", "from", "to (UTC)"]);
     for file in &findings.files {
-        let count = |count: Option<u64>| count.map_or_else(|| "–".to_owned(), thousands);
-        let time = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), utc);
         files.add_row([
             file.name.clone(),
             file.format.to_owned(),
             thousands(file.bytes),
-            count(file.packets),
-            count(file.datagrams),
+            or_dash(file.packets, thousands),
+            or_dash(file.datagrams, thousands),
             thousands(file.trailing_bytes),
-            time(file.first_ns),
-            time(file.last_ns),
+            or_dash(file.first_ns, utc),
+            or_dash(file.last_ns, utc),
         ]);
     }
     let mut text = files.to_string();
@@ -262,152 +194,169 @@ fn files_table(findings: &Findings) -> String {
     text
 }
 
+/// A value as text; a dash if there is none.
+pub(super) fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), show)
+}
+
+/// A table of the `top` busiest of these, with a heading if there are more.
+pub(super) fn top_table(what: &str, count: usize, top: usize, rows: &Table) -> String {
+    match count > top {
+        true => format!("the {top} busiest of {} {what}\n{rows}", thousands(count as u64)),
+        false => rows.to_string(),
+    }
+}
+
+/// A table of the price levels of both sides, the best first. The cells of a level run from the table's edge to its
+/// middle.
+pub(super) fn sides<const N: usize>(headings: &str, bids: &[[String; N]], asks: &[[String; N]]) -> Table {
+    let mut rows = table(headings.split(", "));
+    for level in 0..bids.len().max(asks.len()) {
+        let cells = |side: &[[String; N]]| side.get(level).cloned().unwrap_or([const { String::new() }; N]);
+        rows.add_row(cells(bids).into_iter().chain(cells(asks).into_iter().rev()));
+    }
+    rows
+}
+
 /// A time of the capture, to the nanosecond.
 pub(super) fn utc(ns: u64) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(ns))
         .map_or_else(|_| ns.to_string(), |time| time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string())
 }
 
-impl FeedReport {
-    fn of(findings: &Findings) -> Self {
-        let (arbiter, summary) = (&findings.arbiter, &findings.tally.summary);
-        let lines =
-            (0..findings.files.len()).filter_map(Line::new).map(|line| (line.letter(), arbiter.line(line)));
-        let mut counts = BTreeMap::new();
-        let mut first = BTreeMap::new();
-        let mut reports = BTreeMap::new();
-        for (letter, line) in lines {
-            for (kind, count) in [
-                ("data_packets", line.data_packets),
-                ("heartbeats", line.heartbeats),
-                ("end_of_session", line.ends_of_session),
-            ] {
-                counts.insert(format!("{letter}_{kind}"), count);
-            }
-            *counts.entry("duplicate_messages".to_owned()).or_default() += line.duplicates;
-            first.insert(letter.to_string(), line.first);
-            reports.insert(letter.to_string(), LineReport::of(line));
-        }
-        Self {
-            sessions: summary.sessions.iter().map(ToString::to_string).collect(),
-            counts,
-            first_delivery_by_feed: first,
-            unique_messages: arbiter.statistics().delivered,
-            first_sequence: summary.sequences.map(|(first, _)| first),
-            next_sequence: arbiter.next_sequence(),
-            end_of_session_sequence: summary.end_of_session_sequence,
-            missing_ranges: summary.gaps.to_vec(),
-            missing_range_count: summary.gap_count,
-            missing_messages: summary.missing_messages,
-            lines: reports,
-        }
-    }
-
-    fn tables(&self) -> String {
-        let mut lines = table([
-            "line",
-            "datagrams",
-            "data",
-            "heartbeats",
-            "ends",
-            "messages",
-            "first here",
-            "duplicates",
-            "missing here",
-            "malformed",
-        ]);
-        for (letter, line) in &self.lines {
-            let malformed: u64 = line.malformed.values().sum();
-            let counts = [
-                line.datagrams,
-                line.data_packets,
-                line.heartbeats,
-                line.end_of_session,
-                line.messages,
-                line.first_deliveries,
-                line.duplicate_messages,
-                line.missing_messages,
-                malformed,
-            ];
-            lines.add_row(std::iter::once(letter.clone()).chain(counts.map(thousands)));
-        }
-        let mut text = lines.to_string();
-        for (letter, line) in &self.lines {
-            let stray = [
-                ("of another session", line.stale_session_packets),
-                ("sequences that cannot be (0, or far ahead)", line.absurd_packets),
-            ];
-            for (reason, count) in stray.into_iter().filter(|(_, count)| *count > 0) {
-                text.push_str(&format!("\n{letter}: {} packets left out: {reason}", thousands(count)));
-            }
-            for (reason, count) in line.malformed.iter().filter(|(_, count)| **count > 0) {
-                text.push_str(&format!("\n{letter}: {} datagrams malformed: {reason}", thousands(*count)));
-            }
-            if let Some(skew) = &line.behind_other_lines_ns {
-                text.push_str(&format!(
-                    "\n{letter}: second copies come {} after the first in the mean ({} to {})",
-                    figures::signed_duration(skew.mean as i64),
-                    figures::signed_duration(skew.min),
-                    figures::signed_duration(skew.max)
-                ));
-            }
-        }
-        let number = |number: Option<u64>| number.map_or_else(|| "–".to_owned(), thousands);
-        text.push_str(&format!(
-            "\nsession {}: sequences {} up to {}, end of session {}",
-            self.sessions.join(", "),
-            number(self.first_sequence),
-            number(self.next_sequence.map(|next| next.saturating_sub(1))),
-            match self.end_of_session_sequence {
-                Some(next) => format!("announced at {}", thousands(next)),
-                None => "not announced".to_owned(),
-            },
-        ));
-        if self.missing_range_count == 0 {
-            text.push_str("\nno message is missing");
-            return text;
-        }
-        const SHOWN: usize = 20;
-        let ranges = self.missing_ranges.iter().take(SHOWN);
-        let ranges: Vec<_> = ranges
-            .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}–{last}") })
-            .collect();
-        let more = self.missing_range_count.saturating_sub(ranges.len() as u64);
-        text.push_str(&format!(
-            "\n{} messages are missing in {} gaps: {}{}",
-            thousands(self.missing_messages),
-            thousands(self.missing_range_count),
-            ranges.join(", "),
-            if more > 0 { format!(" and {} more", thousands(more)) } else { String::new() },
-        ));
-        text
-    }
+/// The lines of the feed, by letter.
+fn lines(findings: &Findings) -> impl Iterator<Item = (char, &LineStatistics)> {
+    let lines = (0..findings.files.len()).filter_map(Line::new);
+    lines.map(|line| (line.letter(), findings.arbiter.line(line)))
 }
 
-impl LineReport {
-    fn of(line: &LineStatistics) -> Self {
-        Self {
-            datagrams: line.datagrams,
-            bytes: line.bytes,
-            data_packets: line.data_packets,
-            heartbeats: line.heartbeats,
-            end_of_session: line.ends_of_session,
-            messages: line.messages,
-            first_deliveries: line.first,
-            duplicate_messages: line.duplicates,
-            late_messages: line.late,
-            missing_messages: line.missing(),
-            stale_session_packets: line.stale_session,
-            absurd_packets: line.absurd,
-            trailing_bytes: line.trailing_bytes,
-            malformed: line.malformed_by_reason().collect(),
-            behind_other_lines_ns: line.skew.mean_ns().map(|mean| SkewReport {
-                min: line.skew.min_ns,
-                mean,
-                max: line.skew.max_ns,
-            }),
+/// The MoldUDP64 feed on the lines.
+fn feed_json(findings: &Findings) -> Value {
+    let (arbiter, summary) = (&findings.arbiter, &findings.tally.summary);
+    // By line letter and kind, such as `A_data_packets`.
+    let mut counts = BTreeMap::new();
+    for (letter, line) in lines(findings) {
+        for (kind, count) in [
+            ("data_packets", line.data_packets),
+            ("heartbeats", line.heartbeats),
+            ("end_of_session", line.ends_of_session),
+        ] {
+            counts.insert(format!("{letter}_{kind}"), count);
+        }
+        *counts.entry("duplicate_messages".to_owned()).or_default() += line.duplicates;
+    }
+    let first: BTreeMap<_, _> = lines(findings).map(|(letter, line)| (letter, line.first)).collect();
+    let of_lines: BTreeMap<_, _> = lines(findings).map(|(letter, line)| (letter, line_json(line))).collect();
+    json!({
+        "sessions": summary.sessions.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "counts": counts,
+        "first_delivery_by_feed": first,
+        "unique_messages": arbiter.statistics().delivered,
+        "first_sequence": summary.sequences.map(|(first, _)| first),
+        "next_sequence": arbiter.next_sequence(),
+        "end_of_session_sequence": summary.end_of_session_sequence,
+        "missing_ranges": summary.gaps,
+        "missing_range_count": summary.gap_count,
+        "missing_messages": summary.missing_messages,
+        "lines": of_lines,
+    })
+}
+
+fn line_json(line: &LineStatistics) -> Value {
+    let mut report = json!({
+        "datagrams": line.datagrams,
+        "bytes": line.bytes,
+        "data_packets": line.data_packets,
+        "heartbeats": line.heartbeats,
+        "end_of_session": line.ends_of_session,
+        "messages": line.messages,
+        "first_deliveries": line.first,
+        "duplicate_messages": line.duplicates,
+        "late_messages": line.late,
+        // Messages that never arrived on this line.
+        "missing_messages": line.missing(),
+        "stale_session_packets": line.stale_session,
+        "absurd_packets": line.absurd,
+        "trailing_bytes": line.trailing_bytes,
+        "malformed": line.malformed_by_reason().collect::<BTreeMap<_, _>>(),
+    });
+    if let Some(mean) = line.skew.mean_ns() {
+        report["behind_other_lines_ns"] =
+            json!({ "min": line.skew.min_ns, "mean": mean, "max": line.skew.max_ns });
+    }
+    report
+}
+
+fn feed_tables(findings: &Findings) -> String {
+    let summary = &findings.tally.summary;
+    let headings =
+        "line, datagrams, data, heartbeats, ends, messages, first here, duplicates, missing here, malformed";
+    let mut rows = table(headings.split(", "));
+    for (letter, line) in lines(findings) {
+        let counts = [
+            line.datagrams,
+            line.data_packets,
+            line.heartbeats,
+            line.ends_of_session,
+            line.messages,
+            line.first,
+            line.duplicates,
+            line.missing(),
+            line.malformed_by_reason().map(|(_, count)| count).sum(),
+        ];
+        rows.add_row(std::iter::once(letter.to_string()).chain(counts.map(thousands)));
+    }
+    let mut text = rows.to_string();
+    for (letter, line) in lines(findings) {
+        for (reason, count) in [
+            ("of another session", line.stale_session),
+            ("sequences that cannot be (0, or far ahead)", line.absurd),
+        ] {
+            if count > 0 {
+                text.push_str(&format!("\n{letter}: {} packets left out: {reason}", thousands(count)));
+            }
+        }
+        let malformed: BTreeMap<_, _> = line.malformed_by_reason().filter(|(_, count)| *count > 0).collect();
+        for (reason, count) in malformed {
+            text.push_str(&format!("\n{letter}: {} datagrams malformed: {reason}", thousands(count)));
+        }
+        if let Some(mean) = line.skew.mean_ns() {
+            let [mean, least, most] =
+                [mean as i64, line.skew.min_ns, line.skew.max_ns].map(figures::signed_duration);
+            text.push_str(&format!(
+                "\n{letter}: second copies come {mean} after the first in the mean ({least} to {most})"
+            ));
         }
     }
+    let sessions: Vec<_> = summary.sessions.iter().map(ToString::to_string).collect();
+    let next = findings.arbiter.next_sequence();
+    text.push_str(&format!(
+        "\nsession {}: sequences {} up to {}, end of session {}",
+        sessions.join(", "),
+        or_dash(summary.sequences, |(first, _)| thousands(first)),
+        or_dash(next, |next| thousands(next.saturating_sub(1))),
+        match summary.end_of_session_sequence {
+            Some(next) => format!("announced at {}", thousands(next)),
+            None => "not announced".to_owned(),
+        },
+    ));
+    if summary.gap_count == 0 {
+        text.push_str("\nno message is missing");
+        return text;
+    }
+    const SHOWN: usize = 20;
+    let ranges: Vec<_> = (summary.gaps.iter().take(SHOWN))
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}–{last}") })
+        .collect();
+    let more = summary.gap_count.saturating_sub(ranges.len() as u64);
+    text.push_str(&format!(
+        "\n{} messages are missing in {} gaps: {}{}",
+        thousands(summary.missing_messages),
+        thousands(summary.gap_count),
+        ranges.join(", "),
+        if more > 0 { format!(" and {} more", thousands(more)) } else { String::new() },
+    ));
+    text
 }
 
 #[cfg(test)]

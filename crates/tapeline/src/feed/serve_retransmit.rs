@@ -8,10 +8,9 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use tapeline_console::arguments;
+use serde_json::json;
 use tapeline_console::failure::of_socket;
-use tapeline_console::output::{self, Format};
-use tapeline_console::stop::Stop;
+use tapeline_console::{Format, Stop, arguments, output};
 use tapeline_feed::history::History;
 use tapeline_feed::moldudp64::retransmit::{
     LONGEST_ANSWER, RetransmissionServer, ServerSettings, ServerStatistics,
@@ -21,13 +20,12 @@ use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use super::past::{Past, PastArgs};
 
-/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline feed serve-retransmit day.pcap.gz --listen 127.0.0.1:26479\n  \
     tapeline feed serve-retransmit lineA.pcap lineB.pcap --listen 10.0.0.5:26479 --rate-each 1MB\n  \
     tapeline feed serve-retransmit --ring tapeline --listen 10.0.0.5:26479   from a plant's ring")]
-pub(super) struct ServeRetransmit {
+pub(crate) struct ServeRetransmit {
     #[command(flatten)]
     past: PastArgs,
     /// Local address to listen on; port 0 takes a free port
@@ -90,18 +88,6 @@ impl Ready {
     }
 }
 
-/// The result, for programs.
-#[derive(Debug, Serialize)]
-struct Outcome {
-    requests: u64,
-    answers: u64,
-    messages: u64,
-    bytes: u64,
-    /// Answers that a full socket did not take.
-    unsent: u64,
-    unanswered: BTreeMap<&'static str, u64>,
-}
-
 impl ServeRetransmit {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
@@ -143,7 +129,7 @@ impl ServeRetransmit {
             if !there || socket.receive(&mut batch).map_err(of_socket)? == 0 {
                 continue;
             }
-            for request in &batch {
+            for request in batch.iter() {
                 let requester = request.source;
                 let answer =
                     server.answer(*requester.ip(), request.bytes, past.history(), clock.now(), &mut buffer);
@@ -158,11 +144,14 @@ impl ServeRetransmit {
     }
 
     fn print(&self, statistics: &ServerStatistics, unsent: u64) -> anyhow::Result<()> {
-        let unanswered = statistics.unanswered_by_reason().filter(|(_, count)| *count > 0).collect();
+        let unanswered = statistics.unanswered_by_reason().filter(|(_, count)| *count > 0);
+        let unanswered: BTreeMap<_, _> = unanswered.collect();
         let ServerStatistics { requests, answers, messages, bytes, .. } = *statistics;
-        let outcome = Outcome { requests, answers, messages, bytes, unsent, unanswered };
         if self.format == Format::Json {
-            return output::print_json_line(&outcome);
+            return output::print_json_line(&json!({
+                "requests": requests, "answers": answers, "messages": messages, "bytes": bytes,
+                "unsent": unsent, "unanswered": unanswered,
+            }));
         }
         let mut text = format!(
             "answered {} of {} requests with {} messages in {} bytes",
@@ -171,7 +160,7 @@ impl ServeRetransmit {
             figures::thousands(messages),
             figures::thousands(bytes)
         );
-        for (reason, count) in &outcome.unanswered {
+        for (reason, count) in &unanswered {
             text.push_str(&format!("; {reason}: {}", figures::thousands(*count)));
         }
         if unsent > 0 {

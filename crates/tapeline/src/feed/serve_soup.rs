@@ -9,11 +9,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use tapeline_console::arguments;
 use tapeline_console::failure::of_socket;
-use tapeline_console::output::{self, Format};
-use tapeline_console::paths::FilePath;
-use tapeline_console::stop::Stop;
+use tapeline_console::{FilePath, Format, Stop, arguments, output};
 use tapeline_feed::history::History;
 use tapeline_feed::soupbintcp::{Accounts, Over, SILENCE_NS, ServerState, SoupServer, Username};
 use tapeline_measure::{Clock, Nanos, figures};
@@ -23,12 +20,11 @@ use super::past::{Past, PastArgs};
 use super::serve_retransmit::Ready;
 use crate::password;
 
-/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline feed serve-soup day.itch --session DAY1 --listen 127.0.0.1:26480\n  \
     tapeline feed serve-soup day.pcap.gz --listen 10.0.0.5:26480 --user user01 --password-file soup.password")]
-pub(super) struct ServeSoup {
+pub(crate) struct ServeSoup {
     #[command(flatten)]
     past: PastArgs,
     /// Local address to listen on; port 0 takes a free port
