@@ -134,6 +134,16 @@ enum Waits {
     Spin,
 }
 
+impl Waits {
+    /// The way of waiting, as in file names.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Spin => "spin",
+        }
+    }
+}
+
 /// The processes of a bench. The bench starts them itself.
 #[derive(Debug, Subcommand)]
 pub enum Part {
@@ -257,29 +267,24 @@ impl BenchArgs {
 
     /// The rates, in updates a second: from the command line, the environment, or the defaults.
     fn rates_to_measure(&self) -> anyhow::Result<Vec<u64>> {
-        Ok(match (&self.rates[..], from_environment("THROUGHPUT")) {
-            ([], None) => USUAL_RATES.to_vec(),
-            ([], Some(rates)) => {
-                let rates: Result<_, _> = rates.split(',').map(arguments::rate).collect();
-                rates.map_err(wrong_in_environment("THROUGHPUT"))?
-            }
-            (rates, _) => rates.to_vec(),
-        })
+        if !self.rates.is_empty() {
+            return Ok(self.rates.clone());
+        }
+        let rates = from_environment("THROUGHPUT", |text| text.split(',').map(arguments::rate).collect())?;
+        Ok(rates.unwrap_or_else(|| USUAL_RATES.to_vec()))
     }
 
     /// How long each rate is measured: from the command line, the environment, or the default.
     fn time_of_each_rate(&self) -> anyhow::Result<Duration> {
-        Ok(match (self.duration, from_environment("DURATION")) {
-            (Some(duration), _) => duration,
-            (None, None) => USUAL_DURATION,
-            // Seconds, as in the suite.
-            (None, Some(text)) if text.parse::<u64>().is_ok() => {
-                arguments::some_duration(&format!("{text}s")).map_err(wrong_in_environment("DURATION"))?
-            }
-            (None, Some(text)) => {
-                arguments::some_duration(&text).map_err(wrong_in_environment("DURATION"))?
-            }
-        })
+        if let Some(duration) = self.duration {
+            return Ok(duration);
+        }
+        // A number alone is seconds, as in the suite.
+        let duration = from_environment("DURATION", |text| match text.parse::<u64>() {
+            Ok(_) => arguments::some_duration(&format!("{text}s")),
+            Err(_) => arguments::some_duration(text),
+        })?;
+        Ok(duration.unwrap_or(USUAL_DURATION))
     }
 
     /// Refuses a rate of 0, and duplicate values.
@@ -329,13 +334,9 @@ impl BenchArgs {
 }
 
 /// The value of an environment variable, if set.
-fn from_environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-/// The error for a wrong value of an environment variable.
-fn wrong_in_environment(name: &'static str) -> impl Fn(String) -> anyhow::Error {
-    move |what| anyhow::anyhow!("{name} in the environment: {what}")
+fn from_environment<T>(name: &str, parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<Option<T>> {
+    let Ok(text) = std::env::var(name) else { return Ok(None) };
+    parse(&text).map(Some).map_err(|what| anyhow::anyhow!("{name} in the environment: {what}"))
 }
 
 /// The limit of the publisher alone.

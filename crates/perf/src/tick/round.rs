@@ -16,7 +16,7 @@ use tapeline_measure::{Clock, Environment, Evidence, Nanos, Percentiles, Recorde
 use super::feed::Sent;
 use super::place::Place;
 use super::relay::Listening;
-use super::sink::{Received, Subscribed, WINDOW_NS};
+use super::sink::{Received, Subscribed, WINDOW_NS, decode};
 use super::{Journal, Middle, Waits};
 
 /// The settings that all rates share.
@@ -110,25 +110,17 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the publisher's own limit is measured.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// The used part of the tickerplant's ready message.
-#[derive(Deserialize)]
-struct Listens {
-    address: Option<SocketAddr>,
-}
-
 /// The used part of the plant's ready message.
 #[derive(Deserialize)]
 struct PlantReady {
-    kdb: Listens,
+    kdb: Listening,
 }
 
 impl Bench {
     /// The maximum updates a second that the publisher can send to a reader that does no work.
     pub(super) fn limit(&self) -> anyhow::Result<f64> {
         self.make_scratch()?;
-        let mut relay = Part::start("null sink", &self.relay(true))?;
-        let said: Listening = relay.says(READY, &self.stop, || {})?;
-        let place = self.place(said.address)?;
+        let (_relay, place) = self.start_relay("null sink", true)?;
         let start = Clock::calibrate().now() + LEAD.as_nanos() as u64;
         let arguments = self.feed(&place, 0, start, (Duration::ZERO, LIMIT));
         let mut feed = Part::start("publisher", &arguments)?;
@@ -138,7 +130,7 @@ impl Bench {
 
     /// Measures one rate.
     pub(super) fn round(&self, through: &Through, rate: u64) -> anyhow::Result<Round> {
-        let name = format!("{}-{}-{rate}", through.to_string().replace(", ", "-"), self.waiting());
+        let name = format!("{}-{}-{rate}", through.to_string().replace(", ", "-"), self.waits.word());
         let folder = RunFolder::create(Some(&self.folder.join(name)), "tick")?;
         let (mut server, place) = self.server(through)?;
         let clock = Clock::calibrate();
@@ -155,7 +147,7 @@ impl Bench {
         if let Some(server) = server.as_mut().filter(|_| received.is_cut_off) {
             server.still_runs()?;
         }
-        let (latency, service) = (received.latency()?, received.service()?);
+        let (latency, service) = (decode(&received.latency)?, decode(&received.service)?);
         let evidence = evidence(rate, &sent, &received, &latency);
         let started = start + self.warm_up.as_nanos() as u64;
         let mut run =
@@ -211,15 +203,11 @@ impl Bench {
         self.make_scratch()?;
         match through {
             Through::Target(place) => Ok((None, place.clone())),
-            Through::Relay => {
-                let mut relay = Part::start("relay", &self.relay(false))?;
-                let said: Listening = relay.says(READY, &self.stop, || {})?;
-                Ok((Some(relay), self.place(said.address)?))
-            }
+            Through::Relay => self.start_relay(RELAY, false).map(|(relay, place)| (Some(relay), place)),
             Through::Ours(Middle::Tickerplant, journal) => {
                 let mut arguments = vec!["tick".to_owned(), "serve".to_owned()];
                 self.add_cpu(&mut arguments, 1);
-                let (server, said): (_, Listens) =
+                let (server, said): (_, Listening) =
                     self.ours("tickerplant", arguments, &self.tickerplant(*journal))?;
                 Ok((Some(server), self.place(said.address)?))
             }
@@ -271,11 +259,6 @@ impl Bench {
         matches!(self.waits, Waits::Spin)
     }
 
-    /// The way of waiting, as in file names.
-    const fn waiting(&self) -> &'static str {
-        if self.spins() { "spin" } else { "block" }
-    }
-
     /// The configuration of a tickerplant alone.
     fn tickerplant(&self, journal: Journal) -> String {
         let log = match journal {
@@ -308,7 +291,7 @@ impl Bench {
             "[plant]\nring = \"tick-bench-{}\"\nwait = \"{}\"\n{}{kept}[kdb]\n{}{}[[kdb.table]]\nname = \"{}\"\n\
              columns = [\"time timespan\", \"sym symbol\", \"price float TRDPRC_1\", \"size long TRDVOL_1\"]\n",
             std::process::id(),
-            self.waiting(),
+            self.waits.word(),
             cpu.unwrap_or_default(),
             self.listening(),
             if journal == Journal::None { "kdb_log = false\n" } else { "" },
@@ -324,10 +307,10 @@ impl Bench {
         } else {
             "port = 0".to_owned()
         };
-        format!("{place}\nwaiting = \"{}\"\n", self.waiting())
+        format!("{place}\nwaiting = \"{}\"\n", self.waits.word())
     }
 
-    fn relay(&self, is_null: bool) -> Vec<String> {
+    fn start_relay(&self, role: &str, is_null: bool) -> anyhow::Result<(Part, Place)> {
         let mut arguments = ["tick", "part", "relay"].map(str::to_owned).to_vec();
         if self.is_local {
             arguments.extend(["--unix".to_owned(), self.socket().display().to_string()]);
@@ -335,7 +318,9 @@ impl Bench {
         arguments.extend(is_null.then(|| "--null".to_owned()));
         arguments.extend(self.spins().then(|| "--spins".to_owned()));
         self.add_cpu(&mut arguments, 1);
-        arguments
+        let mut relay = Part::start(role, &arguments)?;
+        let said: Listening = relay.says(READY, &self.stop, || {})?;
+        Ok((relay, self.place(said.address)?))
     }
 
     fn feed(&self, place: &Place, rate: u64, start: Nanos, times: (Duration, Duration)) -> Vec<String> {
@@ -403,12 +388,11 @@ fn evidence(rate: u64, sent: &Sent, received: &Received, latency: &Recorder) -> 
         sent: sent.updates,
         // Updates that are still in flight are not lost: that is an overflow.
         received: sent.updates,
-        lost: 0,
         sender: sent.lateness,
         system: received.trend,
         held_back_share: sent.held_back_share,
         result: Some(latency.percentiles()),
-        floor_p99_ns: None,
+        ..Evidence::default()
     }
 }
 

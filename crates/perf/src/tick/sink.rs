@@ -48,9 +48,9 @@ pub(super) struct Received {
     /// Bytes of the values of all messages.
     pub(super) bytes: u64,
     /// Arrival less due of the rows after the warm-up; a distribution in base64.
-    latency: String,
+    pub(super) latency: String,
     /// Arrival less actual send.
-    service: String,
+    pub(super) service: String,
     /// Whether the service time grows.
     pub(super) trend: Trend,
     /// Arrival less due, by tenth of a second.
@@ -72,19 +72,8 @@ struct Times {
 /// How long to wait for late updates after the last one was due.
 const DRAIN_NS: u64 = 3_000_000_000;
 
-impl Received {
-    /// Arrival less due.
-    pub(super) fn latency(&self) -> anyhow::Result<Recorder> {
-        decode(&self.latency)
-    }
-
-    /// Arrival less actual send.
-    pub(super) fn service(&self) -> anyhow::Result<Recorder> {
-        decode(&self.service)
-    }
-}
-
-fn decode(text: &str) -> anyhow::Result<Recorder> {
+/// A distribution from its base64.
+pub(super) fn decode(text: &str) -> anyhow::Result<Recorder> {
     let bytes = BASE64.decode(text.as_bytes()).context("no distribution")?;
     Ok(Recorder::decode(&bytes)?)
 }

@@ -3,7 +3,6 @@
 use tapeline_console::output;
 use tapeline_measure::{Percentiles, Rank, figures};
 
-use super::Waits;
 use super::round::Round;
 
 /// A row for each round; rows of tickerplants also show the ratio to the relay at the same rate and way of waiting.
@@ -24,7 +23,7 @@ pub(super) fn of(rounds: &[Round]) -> output::Table {
         table.add_row([
             figures::thousands(round.rate),
             round.through.clone(),
-            (if round.waiting == Waits::Spin { "spin" } else { "block" }).to_owned(),
+            round.waiting.word().to_owned(),
             at(Rank::MEDIAN),
             at(Rank::Hundredths(90_00)),
             at(Rank::P99),
