@@ -4,13 +4,13 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use tapeline_wire::rssl::{ConnectionSettings, Reactor};
 
-use super::link::{Handle, Link, Links, Word};
-use super::tally::Terms;
+use super::link::{Link, Links, Word};
+use super::tally::{Tally, Terms};
 use super::{consumer, provider};
 
 /// A provider and a consumer on one connection; the test steps one of them itself.
@@ -22,7 +22,7 @@ pub(super) struct Pair {
     is_over: Arc<AtomicBool>,
     other: Option<JoinHandle<()>>,
     /// Unused by the test: without tally requests, a thread keeps its tally.
-    _main: (Vec<Handle>, Receiver<(usize, Word)>),
+    _main: (Vec<Sender<Box<Tally>>>, Receiver<(usize, Word)>),
 }
 
 impl Pair {

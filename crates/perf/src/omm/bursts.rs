@@ -55,7 +55,6 @@ impl Bursts {
         }
     }
 
-    /// Whether the rate is above 0.
     pub(super) fn is_any(&self) -> bool {
         self.is_any
     }
@@ -74,6 +73,16 @@ impl Bursts {
         }
         let is_stamped = self.stamps_all || self.behind_stamp == Some(self.left - 1);
         Some(Due { at: self.due, is_stamped })
+    }
+
+    /// Due time of the current burst, if a message of it is unsent.
+    pub(super) fn due(&self) -> Option<Nanos> {
+        (self.left > 0).then_some(self.due)
+    }
+
+    /// Messages due in the slices from number `from` on and before number `to`.
+    pub(super) fn due_between(&self, from: u64, to: u64) -> u64 {
+        self.share.in_first(to) - self.share.in_first(from)
     }
 
     /// The last message returned by `next` has been sent.
@@ -96,7 +105,7 @@ impl Bursts {
     /// Messages due in the slices before number `begun`, and how many of them are sent.
     pub(super) fn served(&self, begun: u64) -> Served {
         let behind = match begun.checked_sub(self.next) {
-            Some(_) => self.left + self.share.in_first(begun) - self.share.in_first(self.next),
+            Some(_) => self.left + self.due_between(self.next, begun),
             // The current burst belongs to a later slice.
             None => 0,
         };
@@ -144,7 +153,6 @@ impl Standing {
         self.served = served(std::mem::replace(&mut self.begun, begun));
     }
 
-    /// The messages due and sent.
     pub(super) fn served(self) -> Served {
         self.served
     }

@@ -3,12 +3,13 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,8 +19,9 @@ use tapeline_console::stop::Stop;
 use tapeline_measure::{
     Clock, Environment, Jitter, Nanos, Usage, Verdict, cores, figures, instant, pin, utc_now,
 };
+use tapeline_wire::rssl::{ConnectionSettings, Reactor};
 
-use super::link::{Handle, Link, Links, Word};
+use super::link::{Link, Links, Word};
 use super::options::{ResultArgs, ThreadArgs};
 use super::output::{Cost, IntervalEnd, Output, Resources, Sample, Second};
 use super::stamp::Unit;
@@ -39,6 +41,18 @@ pub(super) enum Limit {
     RunTime(Duration),
 }
 
+impl Limit {
+    const fn time(self) -> Duration {
+        match self {
+            Self::SteadyState { time, .. } | Self::RunTime(time) => time,
+        }
+    }
+
+    const fn waits_for_images(self) -> bool {
+        matches!(self, Self::SteadyState { .. })
+    }
+}
+
 /// A run's settings for the main thread.
 #[derive(Debug)]
 pub(super) struct RunSettings<'a> {
@@ -56,7 +70,6 @@ pub(super) struct RunSettings<'a> {
     pub(super) images: Vec<u64>,
     /// The rates at which this tool sends on each connection.
     pub(super) rates: Rates,
-    /// Slices per second.
     pub(super) tick_rate: u64,
     /// The unit of times in messages, and in the latency file.
     pub(super) unit: Unit,
@@ -119,6 +132,42 @@ pub(super) fn run(
         Verdict::Pass | Verdict::Noisy => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
+}
+
+/// As [`run`], with a reactor for each thread.
+pub(super) fn run_on(
+    run: &RunSettings<'_>,
+    reactors: Vec<Reactor>,
+    work: impl Fn(usize, Reactor, Link) + Clone + Send + 'static,
+) -> anyhow::Result<ExitCode> {
+    // Each thread takes its own.
+    let reactors: Vec<_> = reactors.into_iter().map(|reactor| Mutex::new(Some(reactor))).collect();
+    let reactors = Arc::new(reactors);
+    self::run(run, move |number, link| {
+        let reactor = reactors[number].lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(reactor) = reactor {
+            work(number, reactor, link);
+        }
+    })
+}
+
+/// A reactor for each thread.
+pub(super) fn reactors(threads: usize, most_connections: usize) -> anyhow::Result<Vec<Reactor>> {
+    Ok((0..threads).map(|_| Reactor::new(most_connections)).collect::<Result<_, _>>()?)
+}
+
+/// Listens at one port for all threads: a connection goes to the thread with the fewest.
+pub(super) fn listen(
+    reactors: &mut [Reactor],
+    address: SocketAddr,
+    settings: &Arc<ConnectionSettings>,
+) -> anyhow::Result<()> {
+    let doors = reactors.iter_mut().map(Reactor::door).collect::<Result<Vec<_>, _>>()?;
+    if let Some(first) = reactors.first_mut() {
+        let address = first.listen_for(&doors, address, settings)?;
+        tapeline_console::output::print(&format!("listening at {address}"))?;
+    }
+    Ok(())
 }
 
 /// As [`run`], on any console, until `stops` returns true.
@@ -221,7 +270,8 @@ struct Collector<'a> {
     run: &'a RunSettings<'a>,
     terms: Terms,
     output: Output<'a>,
-    handles: Vec<Handle>,
+    /// One for each thread: an empty tally requests the current one.
+    handles: Vec<Sender<Box<Tally>>>,
     is_over: Arc<AtomicBool>,
     threads: Vec<Thread>,
     /// Tallies for reuse: boxed, as they are sent.
@@ -247,7 +297,7 @@ impl<'a> Collector<'a> {
     fn new(
         run: &'a RunSettings<'a>,
         terms: Terms,
-        handles: Vec<Handle>,
+        handles: Vec<Sender<Box<Tally>>>,
         is_over: Arc<AtomicBool>,
         output: Output<'a>,
     ) -> anyhow::Result<Self> {
@@ -263,7 +313,7 @@ impl<'a> Collector<'a> {
                 second: 0,
                 messages: 0,
                 is_ready: false,
-                counts_times: matches!(run.limit, Limit::RunTime(_)),
+                counts_times: !run.limit.waits_for_images(),
                 counts_times_from: None,
                 is_done: false,
                 lost: None,
@@ -297,13 +347,12 @@ impl<'a> Collector<'a> {
         loop {
             let now = instant();
             self.keep_time(now, stops())?;
-            if self.threads.iter().all(|thread| thread.over.is_some()) {
+            if self.all(|thread| thread.over.is_some()) {
                 return self.write_intervals();
             }
             let next = self.next_look().saturating_duration_since(now).min(NAP);
-            match said.recv_timeout(next) {
-                Ok((thread, word)) => self.hear(thread, word)?,
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            if let Ok((thread, word)) = said.recv_timeout(next) {
+                self.hear(thread, word)?;
             }
             while let Ok((thread, word)) = said.try_recv() {
                 self.hear(thread, word)?;
@@ -329,16 +378,14 @@ impl<'a> Collector<'a> {
         delays.chain([second, self.deadline()]).min().unwrap_or(second)
     }
 
-    /// When the run is over: for a consumer, its steady-state time after the last image; the same time limits the
-    /// wait for images.
+    /// Since when the run's time counts: for a consumer, since the last image; until then, the same time limits the wait
+    /// for images.
+    fn counted_from(&self) -> Instant {
+        self.at_images.map_or(self.began, |(at, _)| at)
+    }
+
     fn deadline(&self) -> Instant {
-        match self.run.limit {
-            Limit::RunTime(time) => self.began + time,
-            Limit::SteadyState { time, .. } => match self.at_images {
-                Some((at, _)) => at + time,
-                None => self.began + time,
-            },
-        }
+        self.counted_from() + self.run.limit.time()
     }
 
     /// Performs due actions: requests tallies at each second and after the delay, and ends the run.
@@ -360,10 +407,11 @@ impl<'a> Collector<'a> {
                 }
             }
             Some((since, _)) if now >= since + GRACE => {
-                for thread in self.threads.iter_mut().filter(|thread| thread.over.is_none()) {
-                    let grace = GRACE.as_secs();
-                    thread.over =
-                        Some(Err(anyhow!("its thread did not end within {grace} s of being told to")));
+                let grace = GRACE.as_secs();
+                for thread in &mut self.threads {
+                    thread.over.get_or_insert_with(|| {
+                        Err(anyhow!("its thread did not end within {grace} s of being told to"))
+                    });
                 }
             }
             _ => {}
@@ -395,7 +443,7 @@ impl<'a> Collector<'a> {
         if ends_interval {
             let sample = Sample::between(&self.by_interval, &usage);
             self.by_interval = usage;
-            self.resources.add(sample);
+            self.resources.0.push(sample);
             let utc = utc_now();
             let moment =
                 IntervalEnd { utc, second, seconds: interval, sample, verdict: self.verdict_so_far() };
@@ -430,7 +478,8 @@ impl<'a> Collector<'a> {
         }
         thread.asked.push_back(ask);
         let empty = self.spares.pop().unwrap_or_else(|| Box::new(Tally::new(self.terms)));
-        self.handles[number].ask(empty);
+        // An ended thread sends no more tallies.
+        let _ = self.handles[number].send(empty);
     }
 
     fn hear(&mut self, number: usize, word: Word) -> anyhow::Result<()> {
@@ -512,8 +561,10 @@ impl<'a> Collector<'a> {
             Milestone::Done(_) => thread.is_done = true,
             Milestone::Lost(why) => thread.lost = Some(why.clone()),
         }
-        let waits = matches!(self.run.limit, Limit::SteadyState { .. });
-        if waits && self.at_images.is_none() && self.all(|thread| thread.sums.is_complete()) {
+        if self.run.limit.waits_for_images()
+            && self.at_images.is_none()
+            && self.all(|thread| thread.sums.is_complete())
+        {
             // Without a reading, the record covers the whole run.
             self.at_images = Some((now, Usage::now().unwrap_or(self.first)));
         }
@@ -565,8 +616,7 @@ impl<'a> Collector<'a> {
                 return broken(Hinted::new(what, "what was measured up to then is in the summary").into());
             }
         }
-        let waits = matches!(self.run.limit, Limit::SteadyState { .. });
-        if waits && !self.all(|thread| thread.sums.is_complete()) {
+        if self.run.limit.waits_for_images() && !self.all(|thread| thread.sums.is_complete()) {
             let of = |count: fn(&Sums) -> u64| self.threads.iter().map(|thread| count(&thread.sums)).sum();
             let (images, asked): (u64, u64) = (of(|sums| sums.tally.counts.images), of(|sums| sums.images));
             let early = self.is_early();
@@ -598,15 +648,10 @@ impl<'a> Collector<'a> {
     /// Reports how much of its time a run had that the user cut short.
     fn cut(&self) -> Option<String> {
         let (told, _) = self.ending.filter(|(_, early)| *early && self.run.is_timed)?;
-        let (from, time) = match self.run.limit {
-            Limit::RunTime(time) => (self.began, time),
-            Limit::SteadyState { time, .. } => (self.at_images.map_or(self.began, |(at, _)| at), time),
-        };
-        let had = told.saturating_duration_since(from).as_secs_f64();
-        Some(format!("; ended by the user after {had:.1} s of {} s", time.as_secs_f64()))
+        let had = told.saturating_duration_since(self.counted_from()).as_secs_f64();
+        Some(format!("; ended by the user after {had:.1} s of {} s", self.run.limit.time().as_secs_f64()))
     }
 
-    /// Writes the results.
     fn end(
         mut self,
         started: Nanos,
@@ -621,8 +666,8 @@ impl<'a> Collector<'a> {
         let told = self.ending.map_or(f64::INFINITY, |(since, _)| (since - self.began).as_secs_f64());
         let seconds = seconds.min(told);
         let usage = Usage::now()?;
-        if self.resources.is_empty() {
-            self.resources.add(Sample::between(&self.first, &usage));
+        if self.resources.0.is_empty() {
+            self.resources.0.push(Sample::between(&self.first, &usage));
         }
         let from = self.at_images.map_or(self.first, |(_, usage)| usage);
         let failure = self.failure(result);

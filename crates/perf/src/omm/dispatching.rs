@@ -5,7 +5,7 @@
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ScopedJoinHandle, Thread};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -67,13 +67,9 @@ pub(super) fn run<D: Dispatched>(both: &mut D, number: usize, core: Option<usize
         shared.is_over.store(true, Ordering::Relaxed);
         // If waking fails, the dispatching thread ends one turn later.
         let _ = end.wake();
-        performed.and(joined(dispatcher))
+        // A panic of the thread is propagated.
+        performed.and(dispatcher.join().unwrap_or_else(|panic| resume_unwind(panic)))
     })
-}
-
-/// The result of the thread; its panic is propagated.
-fn joined(dispatcher: ScopedJoinHandle<'_, anyhow::Result<()>>) -> anyhow::Result<()> {
-    dispatcher.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 impl<D: Dispatched> Shared<'_, D> {

@@ -41,21 +41,25 @@ impl Tool {
         }
     }
 
-    const fn has(self, word: &Word) -> bool {
-        word.tools & (1 << self as u8) != 0
+    /// Its options.
+    fn words(self) -> impl Iterator<Item = Word> {
+        let of_tool = WORDS.iter().filter(move |(tools, ..)| tools & (1 << self as u8) != 0);
+        of_tool.flat_map(|(_, means, names)| names.iter().map(|name| Word { name, means: *means }))
     }
 }
 
 /// An option of the guide, or of the public tools.
+#[derive(Clone, Copy)]
 struct Word {
     name: &'static str,
-    tools: u8,
     means: Means,
 }
 
 /// What an option maps to.
 #[derive(Clone, Copy)]
 enum Means {
+    /// The option of the same name, with its value.
+    Same,
     /// The option of this name, with its value.
     Value(&'static str),
     /// The option of this name, without a value.
@@ -91,127 +95,90 @@ const NO_MULTICAST: Means =
 
 const NO_PROXY: Means = Means::Refused(true, "connections are not made through a proxy", "leave it out");
 
-const fn word(name: &'static str, tools: u8, means: Means) -> Word {
-    Word { name, tools, means }
-}
-
-/// The options of the guide's tables 2, 3 and 4, the additional options of the public tools, and TransportPerf's.
+/// The options of the guide's tables 2, 3 and 4, the additional options of the public tools, and TransportPerf's: who has them, what
+/// they map to, their names.
 #[rustfmt::skip]
-const WORDS: &[Word] = &[
-    word("tickRate", C | P | N | T, Means::Value("tick-rate")),
-    word("threads", C | P | N | T, Means::Value("threads")),
-    word("mainThread", C | P | N | T, Means::Value("main-thread")),
-    word("summaryFile", C | P | N | T, Means::Value("summary-file")),
-    word("statsFile", C | P | N | T, Means::Value("stats-file")),
-    word("latencyFile", C | P | N | T, Means::Value("latency-file")),
-    word("writeStatsInterval", C | P | N | T, Means::Value("write-stats-interval")),
-    word("noDisplayStats", C | P | N | T, Means::Flag("no-display-stats")),
-    word("nanoTime", C | P | N, Means::Flag("nano-time")),
-    word("msgFile", C | P | N, Means::Value("msg-file")),
-    word("itemFile", C | N, Means::Value("item-file")),
-    word("itemCount", C | N, Means::Value("item-count")),
-    word("commonItemCount", C | N, Means::Value("common-item-count")),
-    word("serviceName", C | P | N, Means::Value("service-name")),
-    word("serviceId", P | N, Means::Value("service-id")),
-    word("useServiceId", C, Means::OneOrZero("use-service-id")),
+const WORDS: &[(u8, Means, &[&str])] = &[
+    (C | P | N | T, Means::Same, &[
+        "tickRate", "threads", "mainThread", "summaryFile", "statsFile", "latencyFile", "writeStatsInterval",
+        "highWaterMark",
+    ]),
+    (C | P | N | T, Means::Flag("no-display-stats"), &["noDisplayStats"]),
+    (C | P | N, Means::Flag("nano-time"), &["nanoTime"]),
+    (C | P | N, Means::Same, &["msgFile", "serviceName"]),
+    (C | N, Means::Same, &["itemFile", "itemCount", "commonItemCount"]),
+    (P | N, Means::Same, &["serviceId", "updateRate", "latencyUpdateRate", "refreshBurstSize", "maxPackCount"]),
+    (C, Means::OneOrZero("use-service-id"), &["useServiceId"]),
     // Published messages carry the service's number and no name.
-    word("useServiceId", N, Means::Always),
-    word("primeJVM", C, Means::Idle(false, "there is no virtual machine to warm up")),
-    word("downcastDecoding", C, Means::Idle(false, "fields are decoded by their types, in one way")),
-    word("help", C | P | N | T, Means::Flag("help")),
-    word("requestRate", C, Means::Value("request-rate")),
-    word("snapshot", C, Means::Flag("snapshot")),
-    word("steadyStateTime", C, Means::Value("steady-state-time")),
-    word("delaySteadyStateCalc", C, Means::Value("delay-steady-state-calc")),
-    word("postingRate", C, Means::Value("posting-rate")),
-    word("postingLatencyRate", C, Means::Value("posting-latency-rate")),
-    word("genericMsgRate", C | P, Means::Value("generic-msg-rate")),
-    word("genericMsgLatencyRate", C | P, Means::Value("generic-msg-latency-rate")),
-    word("updateRate", P | N, Means::Value("update-rate")),
-    word("latencyUpdateRate", P | N, Means::Value("latency-update-rate")),
-    word("refreshBurstSize", P | N, Means::Value("refresh-burst-size")),
-    word("preEnc", P | N, Means::Flag("pre-enc")),
-    word("measureEncode", P | N, Means::Flag("measure-encode")),
-    word("measureDecode", C | P | N, Means::Flag("measure-decode")),
-    word("runTime", P | N | T, Means::Value("run-time")),
-    word("openLimit", P, Means::Value("open-limit")),
-    word("maxPackCount", P | N, Means::Value("max-pack-count")),
-    word("packBufSize", P | N, Means::Value("pack-buffer-size")),
-    word("uname", C | N, Means::Value("user")),
-    word("consumerName", C, Means::ConfigName),
-    word("providerName", P | N, Means::ConfigName),
-    word("h", C | N, Means::Host),
-    word("p", C | P | N, Means::Port),
-    word("if", P | T, Means::Value("bind")),
-    word("if", C | N, Means::Value("interface")),
-    word("connType", C | P | N, Means::ConnectionType),
-    word("encryptedConnType", C | N, Means::EncryptedType),
-    // Java's names for these two.
-    word("encryptedConnectionType", C | N, Means::EncryptedType),
-    word("c", P, Means::ConnectionType),
-    word("pl", C | P, Means::Protocols),
-    word("websocket", C, Means::Protocols),
-    word("castore", C | N | T, Means::Value("ca")),
-    word("keyfile", C | P | N | T, Means::KeyFile),
-    word("keypasswd", C | P | N | T, Means::KeyPassword),
-    word("cert", P | T, Means::Value("cert")),
-    word("outputBufs", C | P | N | T, Means::Value("guaranteed-output-buffers")),
-    word("inputBufs", C | P | N, Means::Value("num-input-buffers")),
-    word("sendBufSize", C | P | N | T, Means::Value("sys-send-buf-size")),
-    word("recvBufSize", C | P | N | T, Means::Value("sys-recv-buf-size")),
-    word("highWaterMark", C | P | N | T, Means::Value("high-water-mark")),
-    word("maxFragmentSize", P | N | T, Means::Value("max-fragment-size")),
-    word("tcpDelay", C | P | N, Means::Flag("tcp-nodelay=false")),
-    word("directWrite", P | N, Means::Flag("high-water-mark=0")),
+    (N, Means::Always, &["useServiceId"]),
+    (C, Means::Idle(false, "there is no virtual machine to warm up"), &["primeJVM"]),
+    (C, Means::Idle(false, "fields are decoded by their types, in one way"), &["downcastDecoding"]),
+    (C | P | N | T, Means::Flag("help"), &["help"]),
+    (C, Means::Same, &["requestRate", "steadyStateTime", "delaySteadyStateCalc", "postingRate", "postingLatencyRate"]),
+    (C, Means::Flag("snapshot"), &["snapshot"]),
+    (C | P, Means::Same, &["genericMsgRate", "genericMsgLatencyRate"]),
+    (P | N, Means::Flag("pre-enc"), &["preEnc"]),
+    (P | N, Means::Flag("measure-encode"), &["measureEncode"]),
+    (C | P | N, Means::Flag("measure-decode"), &["measureDecode"]),
+    (P | N | T, Means::Same, &["runTime", "maxFragmentSize"]),
+    (P, Means::Same, &["openLimit"]),
+    (P | N, Means::Value("pack-buffer-size"), &["packBufSize"]),
+    (C | N, Means::Value("user"), &["uname"]),
+    (C, Means::ConfigName, &["consumerName"]),
+    (P | N, Means::ConfigName, &["providerName"]),
+    (C | N, Means::Host, &["h"]),
+    (C | P | N, Means::Port, &["p"]),
+    (P | T, Means::Value("bind"), &["if"]),
+    (C | N, Means::Value("interface"), &["if"]),
+    (C | P | N, Means::ConnectionType, &["connType"]),
+    // encryptedConnectionType and c are Java's names.
+    (C | N, Means::EncryptedType, &["encryptedConnType", "encryptedConnectionType"]),
+    (P, Means::ConnectionType, &["c"]),
+    (C | P, Means::Protocols, &["pl"]),
+    (C, Means::Protocols, &["websocket"]),
+    (C | N | T, Means::Value("ca"), &["castore"]),
+    (C | P | N | T, Means::KeyFile, &["keyfile"]),
+    (C | P | N | T, Means::KeyPassword, &["keypasswd"]),
+    (P | T, Means::Same, &["cert"]),
+    (C | P | N | T, Means::Value("guaranteed-output-buffers"), &["outputBufs"]),
+    (C | P | N, Means::Value("num-input-buffers"), &["inputBufs"]),
+    (C | P | N | T, Means::Value("sys-send-buf-size"), &["sendBufSize"]),
+    (C | P | N | T, Means::Value("sys-recv-buf-size"), &["recvBufSize"]),
+    (C | P | N, Means::Flag("tcp-nodelay=false"), &["tcpDelay"]),
+    (P | N, Means::Flag("high-water-mark=0"), &["directWrite"]),
     // TransportPerf's options: the guide has no chapter on it.
-    word("appType", T, Means::Value("app-type")),
-    word("msgRate", T, Means::Value("msg-rate")),
-    word("latencyMsgRate", T, Means::Value("latency-msg-rate")),
-    word("msgSize", T, Means::Value("msg-size")),
-    word("pack", T, Means::Value("pack")),
-    word("reflectMsgs", T, Means::Flag("reflect-msgs")),
-    word("busyRead", C | T, Means::Flag("busy-read")),
-    word("tcpDelay", T, Means::Flag("tcp-delay")),
-    word("directWrite", T, Means::Flag("direct-write")),
-    word("compressionType", T, Means::Value("compression")),
-    word("compressionLevel", T, Means::Value("compression-level")),
-    word("summaryFileStatic", T, Means::Value("summary-file")),
-    word("statsFileStatic", T, Means::Value("stats-file")),
-    word("connType", T, Means::Value("conn-type")),
-    word("encryptedConnType", T, Means::Value("encrypted-conn-type")),
-    word("pl", T, Means::Value("pl")),
-    word("h", T, Means::Value("host")),
-    word("p", T, Means::Value("port")),
+    (T, Means::Same, &[
+        "appType", "msgRate", "latencyMsgRate", "msgSize", "pack", "compressionLevel", "connType",
+        "encryptedConnType", "pl",
+    ]),
+    (T, Means::Flag("reflect-msgs"), &["reflectMsgs"]),
+    (C | T, Means::Flag("busy-read"), &["busyRead"]),
+    (T, Means::Flag("tcp-delay"), &["tcpDelay"]),
+    (T, Means::Flag("direct-write"), &["directWrite"]),
+    (T, Means::Value("compression"), &["compressionType"]),
+    (T, Means::Value("summary-file"), &["summaryFileStatic"]),
+    (T, Means::Value("stats-file"), &["statsFileStatic"]),
+    (T, Means::Value("host"), &["h"]),
+    (T, Means::Value("port"), &["p"]),
     // Every connection uses a reactor, and every consumer connection has a watchlist.
-    word("reactor", C | P | N, Means::Always),
-    word("watchlist", C, Means::Always),
-    word("spTLSv1.2", C | P | N | T, Means::Flag("tls-version=1.2")),
-    word("spTLSv1.3", C | P | N | T, Means::Flag("tls-version=1.3")),
-    word("useUserDispatch", C | P | N, Means::Dispatch),
-    word("apiThreads", C | P | N, Means::ApiThreads),
-    word("cipher", P, Means::Refused(true, "ciphers are those of TLS 1.2 and 1.3 that are safe, and not chosen by name", "leave it out")),
-    word("maxOutputBufs", P, Means::Refused(true, "a connection has the output buffers that -outputBufs says, and no more when it needs them", "raise -outputBufs")),
-    word("calcRWFJSONConversionLatency", C, Means::Refused(false, "the time of conversion is not told apart: latencies of JSON have it in them", "leave it out")),
-    word("tunnel", C, NO_TUNNEL),
-    word("tunnelAuth", C, NO_TUNNEL),
-    word("tunnelStreamBuffersUsed", C | P, NO_TUNNEL),
-    word("tunnelStreamOutputBufs", C | P, NO_TUNNEL_VALUE),
-    word("rp", N | T, NO_MULTICAST),
-    word("sp", N | T, NO_MULTICAST),
-    word("u", N | T, NO_MULTICAST),
-    word("ra", N | T, NO_MULTICAST),
-    word("sa", N | T, NO_MULTICAST),
-    word("tp", T, NO_MULTICAST),
-    word("prr", T, NO_MULTICAST),
-    word("proxy", T, Means::Refused(false, "connections are not made through a proxy", "leave it out")),
-    word("ph", T, NO_PROXY),
-    word("pp", T, NO_PROXY),
-    word("plogin", T, NO_PROXY),
-    word("ppasswd", T, NO_PROXY),
-    word("pdomain", T, NO_PROXY),
-    word("krbfile", T, NO_PROXY),
-    word("mcastStats", N | T, Means::Refused(false, "there is no multicast to hubs", "leave it out")),
-    word("takeMCastStats", N, Means::Refused(false, "there is no multicast to hubs", "leave it out")),
+    (C | P | N, Means::Always, &["reactor"]),
+    (C, Means::Always, &["watchlist"]),
+    (C | P | N | T, Means::Flag("tls-version=1.2"), &["spTLSv1.2"]),
+    (C | P | N | T, Means::Flag("tls-version=1.3"), &["spTLSv1.3"]),
+    (C | P | N, Means::Dispatch, &["useUserDispatch"]),
+    (C | P | N, Means::ApiThreads, &["apiThreads"]),
+    (P, Means::Refused(true, "ciphers are those of TLS 1.2 and 1.3 that are safe, and not chosen by name", "leave it out"), &["cipher"]),
+    (P, Means::Refused(true, "a connection has the output buffers that -outputBufs says, and no more when it needs them", "raise -outputBufs"), &["maxOutputBufs"]),
+    (C, Means::Refused(false, "the time of conversion is not told apart: latencies of JSON have it in them", "leave it out"), &["calcRWFJSONConversionLatency"]),
+    (C, NO_TUNNEL, &["tunnel", "tunnelAuth"]),
+    (C | P, NO_TUNNEL, &["tunnelStreamBuffersUsed"]),
+    (C | P, NO_TUNNEL_VALUE, &["tunnelStreamOutputBufs"]),
+    (N | T, NO_MULTICAST, &["rp", "sp", "u", "ra", "sa"]),
+    (T, NO_MULTICAST, &["tp", "prr"]),
+    (T, Means::Refused(false, "connections are not made through a proxy", "leave it out"), &["proxy"]),
+    (T, NO_PROXY, &["ph", "pp", "plogin", "ppasswd", "pdomain", "krbfile"]),
+    (N | T, Means::Refused(false, "there is no multicast to hubs", "leave it out"), &["mcastStats"]),
+    (N, Means::Refused(false, "there is no multicast to hubs", "leave it out"), &["takeMCastStats"]),
 ];
 
 /// EMA's configuration file in the working directory.
@@ -304,21 +271,16 @@ pub fn translate(arguments: &[OsString], folder: &Path) -> Result<Translated, Hi
                 }
                 _ => "1".to_owned(),
             },
-            None if word.has_value() => match rest.next() {
-                Some(value) => value.to_str().map(str::to_owned).ok_or_else(|| {
-                    Hinted::new(
-                        format!("the value of {spelled} is no UTF-8"),
-                        format!("write --{} for it", kebab(word.name)),
-                    )
-                })?,
-                None => {
-                    return Err(Hinted::new(format!("{spelled} has no value"), "a value comes behind it"));
-                }
-            },
+            None if word.has_value() => {
+                let missing = || Hinted::new(format!("{spelled} has no value"), "a value comes behind it");
+                let hint = || format!("write --{} for it", kebab(word.name));
+                let no_text = || Hinted::new(format!("the value of {spelled} is no UTF-8"), hint());
+                rest.next().ok_or_else(missing)?.to_str().ok_or_else(no_text)?.to_owned()
+            }
             None => String::new(),
         };
         for (option, as_guide) in word.names() {
-            spelling.typed(option, &as_guide);
+            spelling.typed(&option, &as_guide);
         }
         said.guides(tool, spelled, word, value, &mut line)?;
     }
@@ -357,12 +319,12 @@ fn called(arguments: &[OsString]) -> Option<(Tool, Option<&str>, &[OsString])> {
 }
 
 /// An argument's spelling, its word, and its value if the same argument contains it.
-type Found<'a> = (&'a str, &'static Word, Option<&'a str>);
+type Found<'a> = (&'a str, Word, Option<&'a str>);
 
 /// Finds the word of an argument; `None` for arguments that stay unchanged: values, and options in Tapeline's
 /// spelling.
 fn find(tool: Tool, text: &str) -> Result<Option<Found<'_>>, Hinted> {
-    let words = || WORDS.iter().filter(|word| tool.has(word));
+    let words = || tool.words();
     if let Some(long) = text.strip_prefix("--") {
         // Options that Tapeline does not have are refused in its spelling too.
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
@@ -375,7 +337,7 @@ fn find(tool: Tool, text: &str) -> Result<Option<Found<'_>>, Hinted> {
     }
     let Some(short) = text.strip_prefix('-') else { return Ok(None) };
     if short == "?" {
-        return Ok(Some((text, &HELP, None)));
+        return Ok(Some((text, HELP, None)));
     }
     if !short.starts_with(|letter: char| letter.is_ascii_alphabetic())
         || short == "V"
@@ -396,10 +358,10 @@ fn find(tool: Tool, text: &str) -> Result<Option<Found<'_>>, Hinted> {
     }
 }
 
-const HELP: Word = word("?", C | P | N | T, Means::Flag("help"));
+const HELP: Word = Word { name: "?", means: Means::Flag("help") };
 
 fn has_host(tool: Tool) -> bool {
-    WORDS.iter().any(|word| tool.has(word) && matches!(word.means, Means::Host))
+    tool.words().any(|word| matches!(word.means, Means::Host))
 }
 
 /// Whether a tool is called under EMA's name, which selects EMA's defaults and files.
@@ -476,13 +438,14 @@ impl Said {
         &mut self,
         tool: Tool,
         spelled: &str,
-        word: &'static Word,
+        word: Word,
         value: String,
         line: &mut Line,
     ) -> Result<(), Hinted> {
         let one_or_zero = || Hinted::new(format!("{spelled} is '{value}'; expected 1 or 0"), "");
         self.has_dispatch |= matches!(word.means, Means::Dispatch | Means::ApiThreads);
         match word.means {
+            Means::Same => line.guides(&format!("{}={value}", kebab(word.name))),
             Means::Value(option) => line.guides(&format!("{option}={value}")),
             Means::Flag(option) if value == "0" => {
                 self.is_direct &= word.name != "directWrite";
@@ -571,11 +534,10 @@ impl Said {
         self.server(tool, line)?;
         self.key_file(tool, folder, line)?;
         let is_websocket = self.connection(is_client, line)?;
-        let protocols = match &self.protocols {
-            Some((spelled, list)) => Some((spelled.as_str(), sub_protocols(spelled, list)?)),
-            None => None,
-        };
-        match protocols {
+        let protocols = self.protocols.as_ref();
+        let protocols =
+            protocols.map(|(spelled, list)| Ok((spelled.as_str(), sub_protocols(spelled, list)?)));
+        match protocols.transpose()? {
             // EMA's option selects a WebSocket; ETA's only selects the sub-protocols of one.
             Some(("-pl", list)) if is_client && !is_websocket => {
                 let (spelled, kind) =
@@ -603,10 +565,8 @@ impl Said {
         // An unreadable file is reported later, by the code that opens it.
         let bytes = std::fs::read(folder.join(&file)).unwrap_or_default();
         // JKS and JCEKS files begin with magic numbers, PKCS #12 files as all DER does.
-        if [&b"\xFE\xED\xFE\xED"[..], b"\xCE\xCE\xCE\xCE", b"\x30\x82"]
-            .iter()
-            .any(|magic| bytes.starts_with(magic))
-        {
+        let magic: [&[u8]; 3] = [b"\xFE\xED\xFE\xED", b"\xCE\xCE\xCE\xCE", b"\x30\x82"];
+        if magic.iter().any(|magic| bytes.starts_with(magic)) {
             let what = format!("-keyfile {file} is a key store of Java's; PEM is expected");
             let hint = "keytool -importkeystore -srckeystore FILE -destkeystore F.p12 -deststoretype PKCS12, then \
                         openssl pkcs12 -in F.p12 -nodes -out F.pem";
@@ -620,27 +580,20 @@ impl Said {
         if self.has_key_password {
             self.notes.push(format!("-keypasswd changes nothing: {file} is not under a password"));
         }
-        let is_client = has_host(tool) || tool == Tool::Transport && self.is_transport_client(line);
-        if !is_client {
+        let is_transport_client = || line.value("app-type") == Some("client") || line.has_word("client");
+        let is_encrypted = self.connection.as_ref().is_some_and(|(_, kind)| kind == "encrypted")
+            || line.value("conn-type") == Some("encrypted");
+        if !has_host(tool) && !(tool == Tool::Transport && is_transport_client()) {
             if !line.has("cert") && text.contains("BEGIN CERTIFICATE") {
                 line.guides(&format!("cert={file}"));
             }
             line.guides(&format!("key={file}"));
-        } else if line.has("tls") || self.is_encrypted(line) {
+        } else if line.has("tls") || is_encrypted {
             line.guides(&format!("ca={file}"));
         } else {
             self.notes.push("-keyfile changes nothing: the connection is not encrypted".to_owned());
         }
         Ok(())
-    }
-
-    fn is_encrypted(&self, line: &Line) -> bool {
-        self.connection.as_ref().is_some_and(|(_, kind)| kind == "encrypted")
-            || line.value("conn-type") == Some("encrypted")
-    }
-
-    fn is_transport_client(&self, line: &Line) -> bool {
-        line.value("app-type") == Some("client") || line.has_word("client")
     }
 
     /// Sets a client's server: host or port missing from the guide's options is taken from `--server`, or else is the
@@ -710,10 +663,10 @@ impl Said {
             (Tool::NiProvider, _) => "Perf_NIProvider",
             _ => "Perf_Provider",
         };
-        let name = match (&self.config_name, is_ema(tool, link)) {
-            (Some((_, name)), _) => name.as_str(),
-            (None, true) => usual,
-            (None, false) => return Ok(Vec::new()),
+        let name = match &self.config_name {
+            Some((_, name)) => name.as_str(),
+            None if is_ema(tool, link) => usual,
+            None => return Ok(Vec::new()),
         };
         if has_config {
             return Ok(vec![format!("config-name={name}")]);

@@ -61,8 +61,8 @@ pub(super) fn load(path: Option<&Path>, count: usize) -> anyhow::Result<Vec<List
         InputSource::File(path) => {
             let file = paths::shown(&path).to_string();
             let listed = listed(&path, count)?;
-            listed.check_once().map_err(|fault| fault.in_file(&file))?;
-            (file, listed.items)
+            check_once(&listed).map_err(|fault| fault.in_file(&file))?;
+            (file, listed.into_iter().map(|(_, item)| item).collect())
         }
         InputSource::BuiltIn => ("the list that is built in".to_owned(), built_in(count)),
     };
@@ -89,7 +89,7 @@ fn built_in(count: usize) -> Vec<ListedItem> {
 /// # Errors
 /// The file cannot be read; or file, line and the expected value.
 pub fn read(path: &Path, most: usize) -> anyhow::Result<Vec<ListedItem>> {
-    Ok(listed(path, most)?.items)
+    Ok(listed(path, most)?.into_iter().map(|(_, item)| item).collect())
 }
 
 fn listed(path: &Path, most: usize) -> anyhow::Result<Listed> {
@@ -97,44 +97,31 @@ fn listed(path: &Path, most: usize) -> anyhow::Result<Listed> {
     Ok(parse(&text, most).map_err(|fault| fault.in_file(&paths::shown(&path).to_string()))?)
 }
 
-/// Items of a file.
-#[derive(Debug, Default)]
-struct Listed {
-    items: Vec<ListedItem>,
-    /// The line of each item.
-    lines: Vec<usize>,
-}
+/// The items of a file, each with its line.
+type Listed = Vec<(usize, ListedItem)>;
 
-impl Listed {
-    fn push(&mut self, line: usize, item: ListedItem) {
-        self.items.push(item);
-        self.lines.push(line);
-    }
-
-    /// Refuses duplicates: an item opened twice on one connection has only one stream, and the counts do not match.
-    fn check_once(&self) -> Result<(), Fault> {
-        let mut first = HashMap::with_capacity(self.items.len());
-        for (item, line) in self.items.iter().zip(&self.lines) {
-            if let Some(before) = first.insert((item.domain, item.name.as_str()), line) {
-                let what = format!("the item {} is on line {before} already; expected it once", item.name);
-                return Err(Fault::new(*line, what, "leave one of them out"));
-            }
+/// Refuses duplicates: an item opened twice on one connection has only one stream, and the counts do not match.
+fn check_once(listed: &Listed) -> Result<(), Fault> {
+    let mut first = HashMap::with_capacity(listed.len());
+    for (line, item) in listed {
+        if let Some(before) = first.insert((item.domain, item.name.as_str()), line) {
+            let what = format!("the item {} is on line {before} already; expected it once", item.name);
+            return Err(Fault::new(*line, what, "leave one of them out"));
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn parse(text: &str, most: usize) -> Result<Listed, Fault> {
-    let mut listed = Listed::default();
+    let mut listed = Listed::new();
     if !text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
         let lines = (1..).zip(text.lines().map(str::trim));
         let names = lines.filter(|(_, name)| !name.is_empty() && !name.starts_with('#'));
-        names.take(most).for_each(|(line, name)| listed.push(line, ListedItem::named(name.to_owned())));
-        return Ok(listed);
+        return Ok(names.take(most).map(|(line, name)| (line, ListedItem::named(name.to_owned()))).collect());
     }
     let mut tags = Tags::new(text);
     let mut depth = 0;
-    while listed.items.len() < most
+    while listed.len() < most
         && let Some(tag) = tags.next_tag()?
     {
         let line = tags.line();
@@ -149,20 +136,19 @@ fn parse(text: &str, most: usize) -> Result<Listed, Fault> {
         };
         match (depth, start.name().as_ref()) {
             (0, "itemList") => {}
-            (1, "item") => listed.push(line, item(&start, line)?),
-            (0, other) => {
-                return Err(Fault::new(line, format!("the root element is {other}; expected itemList"), ""));
-            }
-            (1, other) => {
-                return Err(Fault::new(line, format!("{other} has no place in itemList; expected item"), ""));
-            }
-            (_, other) => {
-                return Err(Fault::new(line, format!("{other} has no place in an item, which is empty"), ""));
+            (1, "item") => listed.push((line, item(&start, line)?)),
+            (depth, other) => {
+                let what = match depth {
+                    0 => format!("the root element is {other}; expected itemList"),
+                    1 => format!("{other} has no place in itemList; expected item"),
+                    _ => format!("{other} has no place in an item, which is empty"),
+                };
+                return Err(Fault::new(line, what, ""));
             }
         }
         depth += usize::from(is_open);
     }
-    if depth > 0 && listed.items.len() < most {
+    if depth > 0 && listed.len() < most {
         return Err(Fault::new(tags.line(), "the list ends in the middle of an element", ""));
     }
     Ok(listed)
@@ -253,8 +239,6 @@ mod tests {
 
     #[test]
     fn attributes_are_those_of_the_guide() {
-        let Listed { items, lines } = parse(SMALL, 10).unwrap();
-        assert_eq!(lines, [4, 5, 6]);
         let a = ListedItem { takes_posts: true, takes_generics: true, ..ListedItem::named("A".to_owned()) };
         let b = ListedItem {
             domain: Domain::MARKET_BY_ORDER,
@@ -262,16 +246,18 @@ mod tests {
             ..ListedItem::named("B&C".to_owned())
         };
         let d = ListedItem { is_snapshot: true, ..ListedItem::named("D".to_owned()) };
-        assert_eq!(items, [a.clone(), b, d]);
-        assert_eq!(parse(SMALL, 1).unwrap().items, [a]);
+        assert_eq!(parse(SMALL, 10).unwrap(), [(4, a.clone()), (5, b), (6, d)]);
+        assert_eq!(parse(SMALL, 1).unwrap(), [(4, a)]);
         let names = parse("# names\nA\n\n  B \nC", 2).unwrap();
-        assert_eq!(names.items, ["A", "B"].map(|name| ListedItem::named(name.to_owned())));
-        assert_eq!(names.lines, [2, 4]);
+        assert_eq!(
+            names,
+            [(2, "A"), (4, "B")].map(|(line, name)| (line, ListedItem::named(name.to_owned())))
+        );
     }
 
     #[test]
     fn an_item_is_in_a_list_once() {
-        let twice = |text: &str| parse(text, 10).unwrap().check_once();
+        let twice = |text: &str| check_once(&parse(text, 10).unwrap());
         assert_eq!(twice(SMALL), Ok(()));
         // The same name in another domain is another item.
         assert_eq!(twice(&SMALL.replace("B&amp;C", "A")), Ok(()));

@@ -12,24 +12,9 @@ use super::tally::{Milestone, RunPhase, Tally, Terms};
 pub(super) enum Word {
     /// Counts and times since its last tally.
     Tally(Box<Tally>),
-    /// An event.
     Milestone(Milestone),
     /// The thread ended: no message follows. An error is the reason.
     Over(anyhow::Result<()>),
-}
-
-/// The main thread's side of one working thread.
-#[derive(Debug)]
-pub(super) struct Handle {
-    fresh: Sender<Box<Tally>>,
-}
-
-impl Handle {
-    /// Requests the tally by sending an empty one: the thread continues with that one and so never allocates.
-    pub(super) fn ask(&self, empty: Box<Tally>) {
-        // An ended thread sends no more tallies.
-        let _ = self.fresh.send(empty);
-    }
 }
 
 /// A working thread's side.
@@ -51,8 +36,9 @@ pub(super) struct Link {
 pub(super) struct Links {
     /// One for each working thread, which takes it.
     pub(super) threads: Vec<Link>,
-    /// The main thread's, in the same order.
-    pub(super) handles: Vec<Handle>,
+    /// The main thread's, in the same order. An empty tally requests the current one: the thread continues with the
+    /// empty one and so never allocates.
+    pub(super) handles: Vec<Sender<Box<Tally>>>,
     /// Set by the main thread: all threads are to shut down.
     pub(super) is_over: Arc<AtomicBool>,
     /// Messages of the threads, with the thread's number.
@@ -60,7 +46,6 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Creates the links of `threads` threads.
     pub(super) fn new(threads: usize, terms: Terms) -> Self {
         let (words, said) = channel();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -75,7 +60,7 @@ impl Links {
                 spare: Some(Box::new(Tally::new(terms))),
                 terms,
             };
-            (link, Handle { fresh: sender })
+            (link, sender)
         };
         let (threads, handles) = (0..threads).map(pair).unzip();
         Self { threads, handles, is_over, said }

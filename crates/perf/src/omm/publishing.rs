@@ -37,7 +37,7 @@ impl Publishing {
         let contents = |domain, messages| Contents::new(domain, messages, args.pre_enc);
         Ok(Self {
             args: args.clone(),
-            tick_rate: run.pace.tick_rate,
+            tick_rate: run.tick_rate,
             unit: run.unit(),
             prices: contents(Domain::MARKET_PRICE, market_price)?,
             books: market_by_order.map(|books| contents(Domain::MARKET_BY_ORDER, books)).transpose()?,
@@ -124,7 +124,6 @@ impl Publishing {
         Ok(len)
     }
 
-    /// The header of an image.
     pub(super) fn image_header(&self, domain: Domain, payload: &Payload) -> RefreshHeader<'static> {
         let state = State { text: b"Item Refresh Completed", ..State::OPEN_OK };
         RefreshHeader {

@@ -56,6 +56,11 @@ impl Slices {
         self.pacer.due_by(now)
     }
 
+    /// Number of slices that are taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.next
+    }
+
     /// Takes the next slice if it has begun: its number and due time.
     pub(super) fn begin(&mut self, now: Nanos) -> Option<(u64, Nanos)> {
         let (number, due) = (self.next, self.due());

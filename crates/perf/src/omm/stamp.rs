@@ -1,6 +1,7 @@
 //! The fields that carry times (the guide's chapter 3.2): the start of encoding, on CLOCK_MONOTONIC, and the due
 //! time.
 
+use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::Fid;
 
 /// TIM_TRK_1 of updates.
@@ -12,6 +13,11 @@ pub(super) const GENERIC: Fid = Fid(3904);
 /// TIM_TRK_4: the due time of any of these messages, in the unit of the accompanying time. Tapeline's own; other
 /// tools ignore it.
 pub(super) const DUE: Fid = Fid(3905);
+
+/// The clock of the times in messages.
+pub(super) fn now() -> Nanos {
+    Nanos(monotonic_ns())
+}
 
 /// The unit of times on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,22 +18,7 @@ pub(super) struct Moments {
 impl Moments {
     /// Moments of times. Negative times (clock error) are included, as in other tools.
     pub(super) fn of(times: &Times) -> Self {
-        Self::new(&times.service, times.sum, times.sum_of_squares)
-    }
-
-    /// Moments of durations that were recorded without sums: mean and deviation are accurate to three digits.
-    pub(super) fn of_recorder(recorder: &Recorder) -> Self {
-        let extreme = |ns: Option<u64>| ns.unwrap_or(0) as f64 / 1e3;
-        Self {
-            count: recorder.samples(),
-            mean: recorder.mean_ns() / 1e3,
-            deviation: recorder.deviation_ns() / 1e3,
-            max: extreme(recorder.max_ns()),
-            min: extreme(recorder.min_ns()),
-        }
-    }
-
-    fn new(recorder: &Recorder, sum: f64, sum_of_squares: f64) -> Self {
+        let Times { service: recorder, sum, sum_of_squares, .. } = times;
         let count = recorder.samples() + recorder.negatives();
         if count == 0 {
             return Self::default();
@@ -52,6 +37,18 @@ impl Moments {
             deviation: variance.sqrt() / 1e3,
             max: max / 1e3,
             min: min / 1e3,
+        }
+    }
+
+    /// Moments of durations that were recorded without sums: mean and deviation are accurate to three digits.
+    pub(super) fn of_recorder(recorder: &Recorder) -> Self {
+        let extreme = |ns: Option<u64>| ns.unwrap_or(0) as f64 / 1e3;
+        Self {
+            count: recorder.samples(),
+            mean: recorder.mean_ns() / 1e3,
+            deviation: recorder.deviation_ns() / 1e3,
+            max: extreme(recorder.max_ns()),
+            min: extreme(recorder.min_ns()),
         }
     }
 }

@@ -4,7 +4,7 @@ use tapeline_measure::{Lateness, Nanos, Recorder, monotonic_ns};
 use tapeline_omm::rwf::{Domain, MessageClass, MessageView, flags};
 
 use super::bursts::Served;
-use super::stamp::Stamp;
+use super::stamp::Unit;
 
 /// Defines the counts, and their sums.
 macro_rules! counts {
@@ -136,7 +136,6 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Adds one message.
     pub(super) fn record(&mut self, timed: &Timed) {
         let since = |time: u64| timed.received.wrapping_sub(time).cast_signed();
         let service = since(timed.sent);
@@ -148,7 +147,6 @@ impl Times {
         }
     }
 
-    /// Adds another's times.
     pub(super) fn merge(&mut self, other: &Self) {
         // Most runs time few kinds of message: skip merging empty distributions.
         if other.is_empty() {
@@ -189,7 +187,6 @@ pub(super) struct Trends {
 }
 
 impl Trends {
-    /// Empty trends.
     pub(super) fn new(terms: Terms) -> Self {
         let lateness = || Lateness::new(terms.start);
         Self { terms, sender: lateness(), system: lateness(), late: 0 }
@@ -276,7 +273,6 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// An empty tally.
     pub(super) fn new(terms: Terms) -> Self {
         Self {
             phase: RunPhase::default(),
@@ -378,9 +374,9 @@ pub(super) fn merge(into: &mut Recorder, from: &Recorder) {
 }
 
 impl Timed {
-    /// A stamp with its times in nanoseconds, and the time of decoding.
-    pub(super) fn new(kind: Kind, stamp: Stamp, received: u64) -> Self {
-        Self { kind, sent: stamp.sent, due: stamp.due, received }
+    /// Times in a message in this unit, of which 0 is no due time, and the time of decoding in nanoseconds.
+    pub(super) fn new(kind: Kind, unit: Unit, sent: u64, due: u64, received: u64) -> Self {
+        Self { kind, sent: unit.ns_of(sent), due: (due > 0).then(|| unit.ns_of(due)), received }
     }
 }
 

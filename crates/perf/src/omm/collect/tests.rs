@@ -79,6 +79,10 @@ impl Place {
     fn record(&self) -> serde_json::Value {
         serde_json::from_str(&self.text("run/run.json")).unwrap()
     }
+
+    fn why(&self) -> String {
+        self.record()["why"].as_str().unwrap().to_owned()
+    }
 }
 
 fn limit(seconds: u64) -> Limit {
@@ -103,20 +107,27 @@ fn timed(kind: Kind, took_ns: u64, late_ns: u64) -> Timed {
     Timed { kind, sent, due: Some(sent - late_ns), received: sent + took_ns }
 }
 
-/// Waits for the end as a working thread does.
-fn settle_until_over(link: &mut Link) {
+/// Waits for the end as a working thread does, and ends.
+fn until_over(mut link: Link) {
     while !link.is_over() {
         link.settle();
         thread::yield_now();
     }
+    link.end(Ok(()));
 }
 
-fn steady(link: &mut Link) {
+fn steady(mut link: Link) {
     for ns in 0..1_000 {
         link.tally.counts.updates += 1;
         link.tally.time(timed(Kind::Update, 20_000 + 10 * ns, 0));
     }
-    settle_until_over(link);
+    until_over(link);
+}
+
+/// A consumer's thread.
+fn consume(_: usize, mut link: Link) {
+    start_up(&mut link);
+    steady(link);
 }
 
 fn measure(
@@ -157,11 +168,7 @@ fn a_run_that_never_posted_though_it_was_asked_to_does_not_pass() {
         rates: Rates { posts: 100, ..Rates::default() },
         ..place.run(Tool::Consumer, limit(1))
     };
-    let (verdict, shown) = measure(&run, |_, mut link| {
-        start_up(&mut link);
-        steady(&mut link);
-        link.end(Ok(()));
-    });
+    let (verdict, shown) = measure(&run, consume);
     assert_eq!(verdict.unwrap(), Verdict::GeneratorLimited, "{shown}");
     assert!(shown.contains("none of the 100 posts/s that were asked for was sent"), "{shown}");
 }
@@ -169,11 +176,7 @@ fn a_run_that_never_posted_though_it_was_asked_to_does_not_pass() {
 #[test]
 fn a_consumer_s_run_leaves_the_guide_s_files_and_a_run_folder() {
     let place = Place::new(1);
-    let (verdict, shown) = measure(&place.run(Tool::Consumer, limit(1)), |_, mut link| {
-        start_up(&mut link);
-        steady(&mut link);
-        link.end(Ok(()));
-    });
+    let (verdict, shown) = measure(&place.run(Tool::Consumer, limit(1)), consume);
     assert_eq!(verdict.unwrap(), Verdict::Pass);
     let summary = place.text("Summary.out");
     let results = "
@@ -280,8 +283,7 @@ fn without_all_images_in_time_there_is_no_steady_state() {
             link.say(Word::Milestone(Milestone::AllImages(Nanos(2))));
             link.begin(RunPhase::Steady);
         }
-        settle_until_over(&mut link);
-        link.end(Ok(()));
+        until_over(link);
     });
     let error = verdict.unwrap_err();
     let said = error.to_string();
@@ -322,8 +324,7 @@ fn a_failing_thread_ends_the_run_for_all() {
                 if number == 1 {
                     return how(link);
                 }
-                settle_until_over(&mut link);
-                link.end(Ok(()));
+                until_over(link);
             },
         );
         assert_eq!(format!("{:#}", verdict.unwrap_err()), what);
@@ -346,8 +347,7 @@ fn times_before_the_delay_is_over_do_not_count_for_the_steady_state() {
             link.settle();
             thread::yield_now();
         }
-        steady(&mut link);
-        link.end(Ok(()));
+        steady(link);
     });
     verdict.unwrap();
     let record = place.record();
@@ -366,11 +366,10 @@ fn a_stall_of_the_sender_shows_in_response_time_and_verdict() {
         for late in (0..5).rev() {
             link.tally.time(timed(Kind::Update, 20_000, 1_000_000 * late + 200_000));
         }
-        steady(&mut link);
-        link.end(Ok(()));
+        steady(link);
     });
     assert_eq!(verdict.unwrap(), Verdict::Pass);
-    let why = place.record()["why"].as_str().unwrap().to_owned();
+    let why = place.why();
     let expected = "; 4 messages with a time began later than a slice (1.0 ms) after they were due, the worst 4.2 ms late; \
                     worst response time 4.2 ms";
     assert!(why.ends_with(expected), "{why}");
@@ -385,8 +384,7 @@ fn a_foreign_sender_s_messages_have_service_times_only() {
     let (verdict, _) = measure(&place.run(Tool::Consumer, limit(1)), |_, mut link| {
         start_up(&mut link);
         link.tally.time(Timed { due: None, ..timed(Kind::Update, 20_000, 0) });
-        settle_until_over(&mut link);
-        link.end(Ok(()));
+        until_over(link);
     });
     verdict.unwrap();
     let record = place.record();
@@ -401,8 +399,7 @@ fn snapshots_end_when_all_are_there() {
     let (verdict, _) = measure(&place.run(Tool::Consumer, limit(3_600)), |_, mut link| {
         start_up(&mut link);
         link.say(Word::Milestone(Milestone::Done(Nanos(1_250_000_000))));
-        settle_until_over(&mut link);
-        link.end(Ok(()));
+        until_over(link);
     });
     assert_eq!(verdict.unwrap(), Verdict::Pass);
 }
@@ -414,13 +411,12 @@ fn a_user_can_end_any_run_and_cuts_one_short_that_has_a_time() {
         let run = place.run(Tool::Provider, Limit::RunTime(Duration::from_secs(3_600)));
         let outcome = interrupted(&RunSettings { is_timed, ..run }, |_, mut link| {
             link.tally.counts.updates = 7;
-            settle_until_over(&mut link);
-            link.end(Ok(()));
+            until_over(link);
         });
         let Outcome { verdict, is_cut } = outcome.unwrap();
         assert_eq!((verdict, is_cut), (Verdict::Pass, is_timed));
         assert!(place.text("Summary.out").contains("CPU/Memory samples: 1"));
-        let why = place.record()["why"].as_str().unwrap().to_owned();
+        let why = place.why();
         assert_eq!(why.contains("; ended by the user after "), is_timed, "{why}");
         assert_eq!(why.ends_with(" s of 3600 s"), is_timed, "{why}");
     }
@@ -432,12 +428,11 @@ fn who_ends_a_consumer_before_all_images_has_no_result_and_no_error() {
     let outcome = interrupted(&place.run(Tool::Consumer, limit(3_600)), |_, mut link| {
         link.say(Word::Milestone(Milestone::Ready));
         link.tally.counts.images = 70;
-        settle_until_over(&mut link);
-        link.end(Ok(()));
+        until_over(link);
     });
     let Outcome { verdict, is_cut } = outcome.unwrap();
     assert_eq!((verdict, is_cut), (Verdict::NoResult, true), "nothing says that anybody fell behind");
-    let why = place.record()["why"].as_str().unwrap().to_owned();
+    let why = place.why();
     assert!(
         why.starts_with("did not reach steady state: 70 of 100 images when it was stopped after"),
         "{why}"
@@ -458,11 +453,10 @@ fn times_of_another_clock_or_unit_are_no_result() {
                 link.tally.counts.updates += 1;
                 link.tally.time(Timed { kind: Kind::Update, sent: sent(received), due: None, received });
             }
-            settle_until_over(&mut link);
-            link.end(Ok(()));
+            until_over(link);
         });
         assert_eq!(verdict.unwrap(), Verdict::NoResult);
-        let why = place.record()["why"].as_str().unwrap().to_owned();
+        let why = place.why();
         let expected = "the times of messages do not fit this clock: 3 of 3 latencies are below nothing or longer than the run; \
                         has the other end --nano-time, or another machine's clock?";
         assert_eq!(why, expected);
@@ -528,8 +522,7 @@ fn providers_have_their_own_lines_and_columns() {
                 };
             }
             link.tally.slice(5_000_000);
-            settle_until_over(&mut link);
-            link.end(Ok(()));
+            until_over(link);
         });
         assert_eq!(verdict.unwrap(), Verdict::Pass);
         let summary = place.text("Summary.out");
@@ -553,22 +546,24 @@ fn providers_have_their_own_lines_and_columns() {
 
 #[test]
 fn what_cannot_be_written_is_said_before_the_run() {
-    let never = |_: usize, _: Link| unreachable!("the run must not begin");
+    let refused = |place: &Place| {
+        let never = |_: usize, _: Link| unreachable!("the run must not begin");
+        measure(&place.run(Tool::Consumer, limit(1)), never).0.unwrap_err()
+    };
     let mut place = Place::new(1);
     place.summary_file = place.folder.path().join("absent/Summary.out");
-    let (verdict, _) = measure(&place.run(Tool::Consumer, limit(1)), never);
-    let error = verdict.unwrap_err();
+    let error = refused(&place);
     assert!(error.to_string().contains("absent/Summary.out"), "{error:#}");
     assert!(tapeline_console::failure::hints(&error).join(" ").contains("--summary-file"));
 
     let mut place = Place::new(1);
     place.summary_file = "/dev/full".into();
-    let error = measure(&place.run(Tool::Consumer, limit(1)), never).0.unwrap_err();
+    let error = refused(&place);
     assert!(error.to_string().contains("cannot write /dev/full"), "{error:#}");
 
     let mut place = Place::new(1);
     place.results.latency_file = Some(place.stats_file.clone());
-    let error = measure(&place.run(Tool::Consumer, limit(1)), never).0.unwrap_err();
+    let error = refused(&place);
     assert!(error.to_string().contains("--stats-file and --latency-file"), "{error:#}");
 }
 
@@ -576,11 +571,7 @@ fn what_cannot_be_written_is_said_before_the_run() {
 fn as_json_the_record_is_all_that_is_printed() {
     let mut place = Place::new(1);
     place.results.format = Format::Json;
-    let (verdict, shown) = measure(&place.run(Tool::Consumer, limit(1)), |_, mut link| {
-        start_up(&mut link);
-        steady(&mut link);
-        link.end(Ok(()));
-    });
+    let (verdict, shown) = measure(&place.run(Tool::Consumer, limit(1)), consume);
     verdict.unwrap();
     let printed: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(printed, place.record());
@@ -599,8 +590,7 @@ fn a_machine_that_is_noisier_than_the_result_is_said_to_be() {
                 // Any floor is above half of it.
                 link.tally.time(timed(Kind::Update, 1, 0));
             }
-            settle_until_over(&mut link);
-            link.end(Ok(()));
+            until_over(link);
         });
     let record = place.record();
     let floor = record["jitter_floor_p99_ns"].as_u64().unwrap();
@@ -621,8 +611,7 @@ fn threads_are_bound_to_their_cores_and_only_to_such_as_there_are() {
             return link.end(Err(anyhow!("free to run anywhere")));
         }
         start_up(&mut link);
-        steady(&mut link);
-        link.end(Ok(()));
+        steady(link);
     });
     verdict.unwrap();
     assert!(bound(), "the main thread");
@@ -633,9 +622,8 @@ fn threads_are_bound_to_their_cores_and_only_to_such_as_there_are() {
     {
         let mut place = Place::new(1);
         place.threads = ThreadArgs { threads: vec![threads], main_thread };
-        let (verdict, _) = measure(&place.run(Tool::Consumer, limit(3_600)), |_, mut link| {
-            settle_until_over(&mut link);
-            link.end(Ok(()));
+        let (verdict, _) = measure(&place.run(Tool::Consumer, limit(3_600)), |_, link| {
+            until_over(link);
         });
         let error = format!("{:#}", verdict.unwrap_err());
         assert!(error.contains(option) && error.contains("8191"), "{error}");
@@ -647,11 +635,7 @@ fn intervals_are_shown_and_written_as_often_as_is_asked_for() {
     let mut place = Place::new(1);
     place.results.write_stats_interval = 2;
     place.results.no_display_stats = true;
-    let (verdict, shown) = measure(&place.run(Tool::Consumer, limit(3)), |_, mut link| {
-        start_up(&mut link);
-        steady(&mut link);
-        link.end(Ok(()));
-    });
+    let (verdict, shown) = measure(&place.run(Tool::Consumer, limit(3)), consume);
     verdict.unwrap();
     assert!(!shown.contains("Images: ") && shown.contains("OVERALL SUMMARY"), "{shown}");
     let statistics = place.text("Stats1.csv");

@@ -55,7 +55,6 @@ impl Decoder {
         Self { dictionary, unknown: None }
     }
 
-    /// Replaces the dictionary.
     pub(super) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
         self.dictionary = Arc::clone(dictionary);
     }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `plan.rs` | the work of all threads: the options, with their files loaded |
 //! | `servers.rs` | the servers of a thread, active and standby |
-//! | `working.rs` | a thread: its servers, and its phase of the test; with API dispatch, two threads |
+//! | `working.rs` | a thread: its servers, and its phase of the test |
 //! | `server.rs` | one server: its connection, the requests of its role, the items requested there |
 //! | `taking.rs` | received images, updates and generic messages, and their counts |
 //! | `renewal.rs` | new images after a failover to another server, and the time until all have arrived |
@@ -16,11 +16,11 @@
 //! | `sending.rs` | bursts of posts and generic messages |
 
 pub(super) mod decoding;
-mod plan;
+pub(super) mod plan;
 mod renewal;
 mod sending;
 mod server;
-mod servers;
+pub(super) mod servers;
 mod taking;
 mod working;
 
@@ -65,7 +65,7 @@ impl ConsumerArgs {
                 generics: self.generic_msg_rate,
                 stamped_generics: self.generic_msg_latency_rate,
             },
-            tick_rate: plan.tick_rate(),
+            tick_rate: self.run.tick_rate,
             unit: plan.unit,
         };
         collect::run(&run, move |number, link| working::work(&plan, number, link))

@@ -85,19 +85,12 @@ impl ConsumerPlan {
         })
     }
 
-    /// The servers of a thread.
     pub(super) fn servers(&self, thread: usize) -> &Servers {
         &self.servers[thread]
     }
 
-    /// The items of a thread in order.
     pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &ListedItem> + Clone {
         self.division.items(&self.items, thread)
-    }
-
-    /// Slices per second.
-    pub(super) fn tick_rate(&self) -> u64 {
-        self.args.run.pace.tick_rate
     }
 
     /// Messages of this kind per second, and those that carry a time.
@@ -110,12 +103,10 @@ impl ConsumerPlan {
         self.messages.as_ref().map_or(&[], |messages| payloads(messages, kind, domain))
     }
 
-    /// Expected images of each thread.
     pub(super) fn images(&self) -> Vec<u64> {
         (0..self.division.threads).map(|thread| self.division.of(thread) as u64).collect()
     }
 
-    /// The test inputs, as in the guide's summary.
     pub(super) fn inputs(&self) -> Vec<(&'static str, String)> {
         let count = self.servers.iter().map(Servers::count).max().unwrap_or_default();
         let names: Vec<String> = (0..count).map(|number| self.names(number)).collect();
@@ -135,10 +126,13 @@ impl ConsumerPlan {
 /// the guide.
 fn settings(chosen: &Chosen, items: usize) -> ConsumerSettings {
     let usual = chosen.consumer();
-    let second = Duration::from_secs(1);
-    let first = chosen.reconnect_min.unwrap_or(second);
-    let most = chosen.reconnect_max.unwrap_or(first).max(first);
-    ConsumerSettings { reconnect: Backoff { first, most }, most_items: usual.most_items.max(items), ..usual }
+    ConsumerSettings { reconnect: backoff(chosen), most_items: usual.most_items.max(items), ..usual }
+}
+
+/// The time between connection attempts.
+pub(in super::super) fn backoff(chosen: &Chosen) -> Backoff {
+    let first = chosen.reconnect_min.unwrap_or(Duration::from_secs(1));
+    Backoff { first, most: chosen.reconnect_max.unwrap_or(first).max(first) }
 }
 
 fn rates(args: &ConsumerArgs, kind: Kind) -> (u64, u64) {

@@ -11,7 +11,9 @@ use tapeline_omm::rwf::{
     DataType, Domain, GenericHeader, PostHeader, PostUserInfo, UpdateHeader, UpdateType, flags,
 };
 
-use super::super::slices::{Lots, Share, Slices};
+use super::super::bursts::{Bursts, Due};
+use super::super::options::StampRate;
+use super::super::slices::Slices;
 use super::super::stamp::{self, Stamp};
 use super::super::tally::{Counts, Kind, Tally};
 use super::plan::ConsumerPlan;
@@ -19,8 +21,6 @@ use super::plan::ConsumerPlan;
 /// All traffic that is sent in the steady state.
 pub(super) struct SteadyTraffic {
     slices: Slices,
-    /// Due time of the current burst.
-    due: Nanos,
     /// Back pressure stopped the burst, which has been counted.
     is_held: bool,
     /// Posts, then generic messages, as far as enabled.
@@ -38,12 +38,7 @@ struct Flow {
     item: usize,
     /// Next payload of each domain.
     turns: [usize; 256],
-    share: Share,
-    lots: Lots,
-    /// Current burst: messages sent, all messages, and the one with a time.
-    sent: u64,
-    burst: u64,
-    stamped: Option<u64>,
+    bursts: Bursts,
     message: Vec<u8>,
     has_said_nobody: bool,
 }
@@ -63,7 +58,7 @@ impl SteadyTraffic {
         let flows = [(Kind::Post, posts), (Kind::Generic, generics)];
         let flows =
             flows.into_iter().filter_map(|(kind, items)| Flow::new(plan, kind, items, poster)).collect();
-        Self { slices: Slices::new(plan.tick_rate(), start), due: start, is_held: false, flows }
+        Self { slices: Slices::new(plan.args.run.tick_rate, start), is_held: false, flows }
     }
 
     /// When the next slice is due; `None` if nothing is ever sent.
@@ -83,17 +78,19 @@ impl SteadyTraffic {
         if self.flows.is_empty() {
             return Ok(());
         }
+        let Self { slices, is_held, flows } = self;
         loop {
-            for flow in &mut self.flows {
-                if !flow.send(self.due, consumer, out, &mut tally.counts)? {
-                    tally.counts.held_back += u64::from(!std::mem::replace(&mut self.is_held, true));
+            for flow in &mut *flows {
+                if !flow.send(slices, consumer, out, &mut tally.counts)? {
+                    tally.counts.held_back += u64::from(!std::mem::replace(is_held, true));
                     return Ok(());
                 }
             }
-            let Some((number, due)) = self.slices.begin(now) else { return Ok(()) };
+            let Some((number, due)) = slices.begin(now) else { return Ok(()) };
             tally.slice(now.since(due));
-            (self.due, self.is_held) = (due, false);
-            self.flows.iter_mut().for_each(|flow| flow.begin(number));
+            *is_held = false;
+            // What no item accepted is not sent later.
+            flows.iter_mut().for_each(|flow| flow.bursts.skip(number));
         }
     }
 }
@@ -119,38 +116,33 @@ impl Flow {
             items,
             item: 0,
             turns: [0; 256],
-            share: Share::new(rate, plan.tick_rate()),
-            lots: Lots::new(stamped, plan.tick_rate(), monotonic_ns()),
-            sent: 0,
-            burst: 0,
-            stamped: None,
+            bursts: Bursts::new(
+                rate,
+                StampRate::PerSecond(stamped),
+                plan.args.run.tick_rate,
+                0,
+                monotonic_ns(),
+            ),
             message: vec![0; longest + BESIDE],
             has_said_nobody: false,
         })
     }
 
-    /// Begins a slice.
-    fn begin(&mut self, number: u64) {
-        self.burst = self.share.burst(number);
-        (self.sent, self.stamped) = (0, self.lots.draw(self.burst));
-    }
-
     /// Sends the rest of the burst; returns whether it is complete.
     fn send(
         &mut self,
-        due: Nanos,
+        slices: &Slices,
         consumer: &mut Consumer,
         out: &mut dyn Outbox,
         counts: &mut Counts,
     ) -> Result<bool, Refused> {
         let mut closed = 0;
-        while self.sent < self.burst {
-            let is_stamped = self.stamped == Some(self.sent);
-            match self.send_one(is_stamped.then_some(due), consumer, out)? {
+        while let Some(due) = self.bursts.next(slices, slices.taken()) {
+            match self.send_one(due, consumer, out)? {
                 Sent::Queued => {
                     closed = 0;
-                    self.sent += 1;
-                    self.count(is_stamped, counts);
+                    self.bursts.sent();
+                    self.count(due.is_stamped, counts);
                 }
                 Sent::Full => return Ok(false),
                 // Skips an item that is not open, or to which no message can be sent.
@@ -167,21 +159,16 @@ impl Flow {
         Ok(true)
     }
 
-    /// Sends the next message to the next item, with a time if `due` is given.
-    fn send_one(
-        &mut self,
-        due: Option<Nanos>,
-        consumer: &mut Consumer,
-        out: &mut dyn Outbox,
-    ) -> Result<Sent, Refused> {
+    /// Sends the next message to the next item.
+    fn send_one(&mut self, due: Due, consumer: &mut Consumer, out: &mut dyn Outbox) -> Result<Sent, Refused> {
         let Some(&(item, domain)) = self.items.get(self.item) else { return Ok(Sent::NotOpen) };
         let payloads = self.plan.payloads(self.kind, domain);
         let turn = &mut self.turns[usize::from(domain.0)];
         let Some(payload) = payloads.get(*turn % payloads.len().max(1)) else { return Ok(Sent::NotOpen) };
-        let stamp = due.map(|due| {
+        let stamp = due.is_stamped.then(|| {
             let unit = self.plan.unit;
             let field = if self.kind == Kind::Post { stamp::POST } else { stamp::GENERIC };
-            let due = (!self.plan.args.no_due).then(|| unit.wire_of(due.0));
+            let due = (!self.plan.args.no_due).then(|| unit.wire_of(due.at.0));
             Stamp { field, sent: unit.wire_of(monotonic_ns()), due }
         });
         let sent = match self.kind {

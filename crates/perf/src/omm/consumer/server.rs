@@ -7,10 +7,10 @@ use tapeline_client::endpoint::Endpoint;
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::directory::{ServiceEntry, ServiceState};
 use tapeline_omm::domain::standby::{ConnectionStatus, ServerType};
-use tapeline_omm::role::Outbox;
 use tapeline_omm::role::consumer::{
     Consumer, ConsumerApplication, ConsumerEvent, Handle, ItemRequest, ServiceName,
 };
+use tapeline_omm::role::{Nowhere, Outbox};
 use tapeline_omm::rwf::Domain;
 use tapeline_wire::rssl::{ConnectionId, Reactor};
 
@@ -18,7 +18,6 @@ use super::super::slices::{Share, Slices};
 use super::super::tally::Kind;
 use super::plan::{ConsumerPlan, takes};
 use super::taking::Taking;
-use tapeline_omm::role::Nowhere;
 
 /// A server, connected or not.
 pub(super) struct Server {
@@ -132,7 +131,6 @@ impl Server {
         self.is_service(plan, ServiceState::is_up)
     }
 
-    /// Whether the service accepts requests.
     pub(super) fn is_open(&self, plan: &ConsumerPlan) -> bool {
         self.consumer.is_ready() && self.is_service(plan, ServiceState::accepts_requests)
     }
@@ -142,12 +140,11 @@ impl Server {
         !self.is_out && self.connection.is_some() && self.asking.is_some() && self.is_open(plan)
     }
 
-    /// Begins to request items.
     pub(super) fn begin(&mut self, plan: &ConsumerPlan, now: Nanos) {
         self.service_id = self.service(plan).map(|service| service.id).filter(|_| plan.args.use_service_id);
         self.asking = Some(Asking {
-            slices: Slices::new(plan.tick_rate(), now),
-            share: Share::new(plan.args.request_rate, plan.tick_rate()),
+            slices: Slices::new(plan.args.run.tick_rate, now),
+            share: Share::new(plan.args.request_rate, plan.args.run.tick_rate),
             opened: 0,
             posts: Vec::new(),
             generics: Vec::new(),
@@ -158,13 +155,12 @@ impl Server {
     pub(super) fn ask(
         &mut self,
         plan: &ConsumerPlan,
-        thread: usize,
         now: Nanos,
         taking: &mut Taking,
     ) -> anyhow::Result<bool> {
         let asking = self.asking.as_mut().filter(|_| !self.consumer.is_ended());
         let Some(Asking { slices, share, opened, posts, generics }) = asking else { return Ok(false) };
-        let (items, count) = (plan.items_of(thread), plan.division.of(thread));
+        let (items, count) = (plan.items_of(self.thread), plan.division.of(self.thread));
         let service = self.service_id.map_or(ServiceName::Name(&plan.args.service_name), ServiceName::Id);
         let before = *opened;
         while *opened < count
@@ -202,21 +198,20 @@ impl Server {
         self.asking.as_ref().is_some_and(|asking| asking.opened > 0)
     }
 
-    /// Whether all items of a thread are requested.
-    pub(super) fn has_asked(&self, plan: &ConsumerPlan, thread: usize) -> bool {
-        self.asking.as_ref().is_some_and(|asking| asking.opened == plan.division.of(thread))
+    /// Whether all items of the thread are requested.
+    pub(super) fn has_asked(&self, plan: &ConsumerPlan) -> bool {
+        self.asking.as_ref().is_some_and(|asking| asking.opened == plan.division.of(self.thread))
     }
 
     /// When the next items are to be requested.
-    pub(super) fn due(&self, plan: &ConsumerPlan, thread: usize) -> Option<Nanos> {
-        self.asking.as_ref().filter(|_| !self.has_asked(plan, thread)).map(|asking| asking.slices.due())
+    pub(super) fn due(&self, plan: &ConsumerPlan) -> Option<Nanos> {
+        self.asking.as_ref().filter(|_| !self.has_asked(plan)).map(|asking| asking.slices.due())
     }
 
     /// Whether it is a standby that could take over, for the first time since it became one.
-    pub(super) fn stands_by_anew(&mut self, plan: &ConsumerPlan, thread: usize) -> bool {
-        let is_ready = self.told == Some(ServerType::Standby)
-            && self.can_take_over(plan)
-            && self.has_asked(plan, thread);
+    pub(super) fn stands_by_anew(&mut self, plan: &ConsumerPlan) -> bool {
+        let is_ready =
+            self.told == Some(ServerType::Standby) && self.can_take_over(plan) && self.has_asked(plan);
         is_ready && !std::mem::replace(&mut self.has_said_standing, true)
     }
 
@@ -237,8 +232,8 @@ impl Server {
         taking: &mut Taking,
         act: impl FnOnce(&mut Consumer, &mut dyn Outbox, &mut Hearing<'_>) -> T,
     ) -> T {
-        let Self { consumer, room, wants, told, server_type, connection, is_out, .. } = self;
-        let mut hearing = Hearing { taking, wants, told, is_out, server_type: *server_type };
+        let connection = self.connection;
+        let (consumer, room, mut hearing) = self.hearing(taking);
         match connection.and_then(|id| reactor.sender(id)) {
             Some(mut sender) => {
                 let mut out = room.outbox(&mut sender);

@@ -6,7 +6,6 @@ use tapeline_console::failure::Hinted;
 
 use crate::omm::options::ConsumerArgs;
 
-/// The servers of a thread.
 #[derive(Clone)]
 pub(super) struct Servers {
     /// Endpoints of each server; several endpoints are tried in turn. There is at least one server, with at least one
@@ -95,22 +94,21 @@ impl Servers {
         Ok(all)
     }
 
-    /// Number of servers.
     pub(super) fn count(&self) -> usize {
         self.all.len()
     }
 
-    /// Endpoints of one server.
     pub(super) fn endpoints(&self, number: usize) -> &[Endpoint] {
         self.all.get(number).map_or(&[], Vec::as_slice)
     }
 
-    /// Display names of all endpoints of one server.
     pub(super) fn names(&self, number: usize) -> String {
-        let names: Vec<&str> =
-            self.endpoints(number).iter().map(|endpoint| endpoint.server.as_str()).collect();
-        names.join(", ")
+        names(self.endpoints(number))
     }
+}
+
+pub(in super::super) fn names(endpoints: &[Endpoint]) -> String {
+    endpoints.iter().map(|endpoint| endpoint.server.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 const USUAL: &str = "localhost:14002";

@@ -10,7 +10,6 @@ use tapeline_omm::rwf::{
 use tapeline_omm::{Dictionary, State};
 
 use super::super::link::{Link, Word};
-use super::super::stamp::{self, Stamp};
 use super::super::tally::{Kind, Milestone, RunPhase, Timed};
 use super::decoding::{Decoder, Found};
 use super::plan::ConsumerPlan;
@@ -62,7 +61,6 @@ impl Taking {
         }
     }
 
-    /// Whether every item has had its image.
     pub(super) fn has_all(&self) -> bool {
         self.missing == 0
     }
@@ -110,12 +108,10 @@ impl Taking {
         self.plan.servers(self.thread).standby
     }
 
-    /// The requested service.
     pub(super) fn service(&self) -> &str {
         &self.plan.args.service_name
     }
 
-    /// Replaces the dictionary.
     pub(super) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
         self.decoder.set_dictionary(dictionary);
     }
@@ -165,7 +161,7 @@ impl Taking {
                 self.link.tally.counts.generics_received += 1;
                 let found = self.read(message);
                 if found.generic != 0 {
-                    self.time(Kind::Generic, stamp::GENERIC, found.generic, found.due, monotonic_ns());
+                    self.time(Kind::Generic, found.generic, found.due, monotonic_ns());
                 }
             }
             _ => {
@@ -181,15 +177,12 @@ impl Taking {
     #[inline]
     fn update(&mut self, message: &MessageView<'_>) {
         self.link.tally.counts.updates += 1;
-        let found = match self.plan.args.measure_decode {
-            false => self.read(message),
-            true => {
-                let begun = monotonic_ns();
-                let found = self.read(message);
-                self.link.tally.decoding.record(monotonic_ns().wrapping_sub(begun).cast_signed());
-                found
-            }
-        };
+        let is_measured = self.plan.args.measure_decode;
+        let begun = if is_measured { monotonic_ns() } else { 0 };
+        let found = self.read(message);
+        if is_measured {
+            self.link.tally.decoding.record(monotonic_ns().wrapping_sub(begun).cast_signed());
+        }
         if found.is_any() || message.flags().has(flags::update::HAS_POST_USER_INFO) {
             self.stamped_update(message, found);
         }
@@ -206,10 +199,10 @@ impl Taking {
             self.link.tally.counts.reflected_posts += 1;
         }
         if found.post != 0 && is_own {
-            self.time(Kind::Post, stamp::POST, found.post, found.due, now);
+            self.time(Kind::Post, found.post, found.due, now);
         }
         if found.update != 0 {
-            self.time(Kind::Update, stamp::UPDATE, found.update, found.due, now);
+            self.time(Kind::Update, found.update, found.due, now);
         }
     }
 
@@ -246,7 +239,7 @@ impl Taking {
 
     fn image(&mut self, closure: u64) {
         self.link.tally.counts.images += 1;
-        let has_image = usize::try_from(closure).ok().and_then(|item| self.has_image.get_mut(item));
+        let has_image = self.has_image.get_mut(index(closure));
         if let Some(has_image) = has_image
             && !std::mem::replace(has_image, true)
         {
@@ -280,9 +273,7 @@ impl Taking {
 
     /// An item was closed unexpectedly.
     fn close(&mut self, closure: u64, state: &State<'_>) {
-        let had_image =
-            usize::try_from(closure).ok().and_then(|item| self.has_image.get(item)).copied().unwrap_or(true);
-        if !had_image {
+        if self.has_image.get(index(closure)) == Some(&false) {
             self.closed += 1;
             if self.first_closed.is_none() {
                 let first = format!("the first {}: {state}", self.item(closure));
@@ -293,10 +284,8 @@ impl Taking {
         self.renew(closure);
     }
 
-    /// The name of an item.
     fn item(&self, closure: u64) -> String {
-        let number = usize::try_from(closure).unwrap_or(usize::MAX);
-        let item = self.plan.items_of(self.thread).nth(number);
+        let item = self.plan.items_of(self.thread).nth(index(closure));
         item.map_or_else(String::new, |item| item.name.clone())
     }
 
@@ -321,11 +310,15 @@ impl Taking {
 
     /// Records a message that carries a time and was decoded at `received`. This time is rounded to the unit of the
     /// times in messages, so that both lose the same precision.
-    fn time(&mut self, kind: Kind, field: tapeline_omm::Fid, sent: u64, due: u64, received: u64) {
+    fn time(&mut self, kind: Kind, sent: u64, due: u64, received: u64) {
         let unit = self.plan.unit;
-        let stamp = Stamp { field, sent: unit.ns_of(sent), due: (due != 0).then(|| unit.ns_of(due)) };
-        self.link.tally.time(Timed::new(kind, stamp, unit.ns_of(unit.wire_of(received))));
+        self.link.tally.time(Timed::new(kind, unit, sent, due, unit.ns_of(unit.wire_of(received))));
     }
+}
+
+/// The index of the item that has this closure.
+fn index(closure: u64) -> usize {
+    usize::try_from(closure).unwrap_or(usize::MAX)
 }
 
 /// The poster's identity: this machine, process and thread, so that own posts are distinguished from those of others.

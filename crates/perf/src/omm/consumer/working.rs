@@ -1,6 +1,4 @@
-//! A thread: its servers, and its stage of the test. With API dispatch there are two threads (`dispatching.rs`).
-
-mod dispatching;
+//! A thread: its servers, and its stage of the test. With API dispatch there are two threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +8,14 @@ use tapeline_client::ema_config::StandbyMode;
 use tapeline_client::endpoint::resolve;
 use tapeline_console::failure::Hinted;
 use tapeline_console::omm::say_notes;
-use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_measure::Nanos;
 use tapeline_omm::domain::standby::ServerType;
 use tapeline_omm::rwf::MessageClass;
 use tapeline_wire::rssl::{ConnectionId, Delivery, Event, Handler, Reactor};
 
+use super::super::dispatching::{self, Dispatched};
 use super::super::link::{Link, Word};
+use super::super::stamp::now;
 use super::super::tally::Milestone;
 use super::plan::ConsumerPlan;
 use super::sending::SteadyTraffic;
@@ -28,15 +28,15 @@ const TURN: Duration = Duration::from_millis(100);
 /// Time limit for queued output at the end, in nanoseconds.
 const DRAIN_NS: u64 = 5_000_000_000;
 
-/// Runs one thread's work.
 pub(super) fn work(plan: &Arc<ConsumerPlan>, thread: usize, link: Link) {
     let mut taking = Taking::new(plan, thread, link);
     let how = Working::new(plan, thread, &mut taking).and_then(|mut working| {
         let mut reactor = Reactor::new(working.servers.len())?;
         match plan.args.run.api_threads().get(thread) {
-            None => working.run(&mut reactor),
-            Some(core) => dispatching::run(&mut working, &mut reactor, core.0),
+            None => working.run(&mut reactor)?,
+            Some(core) => dispatching::run(&mut (&mut working, &mut reactor), thread, core.0)?,
         }
+        working.log_out(&mut reactor)
     });
     taking.link.end(how);
 }
@@ -65,11 +65,6 @@ struct Working<'a> {
     changed: Option<(usize, Option<String>)>,
 }
 
-/// The clock of this module and of the times in messages.
-fn now() -> Nanos {
-    Nanos(monotonic_ns())
-}
-
 impl<'a> Working<'a> {
     fn new(plan: &Arc<ConsumerPlan>, thread: usize, taking: &'a mut Taking) -> anyhow::Result<Self> {
         let count = plan.servers(thread).count();
@@ -85,12 +80,12 @@ impl<'a> Working<'a> {
         while !self.is_over() {
             self.turn(reactor)?;
         }
-        self.log_out(reactor)
+        Ok(())
     }
 
     fn turn(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
         let now = now();
-        self.receive(reactor, now)?;
+        reactor.handle(self, now)?;
         self.look_for_service(now);
         self.ask(now)?;
         let next = self.tick(reactor, now)?;
@@ -105,12 +100,6 @@ impl<'a> Working<'a> {
 
     fn is_over(&self) -> bool {
         self.taking.link.is_over() || matches!(self.stage, Stage::Over)
-    }
-
-    /// Processes received messages and connection events.
-    fn receive(&mut self, reactor: &mut Reactor, now: Nanos) -> anyhow::Result<()> {
-        reactor.handle(self, now)?;
-        Ok(())
     }
 
     /// The connection to a server was lost or could not be established.
@@ -150,7 +139,7 @@ impl<'a> Working<'a> {
         let others: Vec<usize> =
             (1..count).map(|step| (before + step) % count).filter(can_take_over).collect();
         // Preferably a server where all items have been requested.
-        let has_asked = |number: &&usize| self.servers[**number].has_asked(&self.plan, self.thread);
+        let has_asked = |number: &&usize| self.servers[**number].has_asked(&self.plan);
         let Some(next) = others.iter().find(has_asked).or(others.first()).copied() else { return false };
         self.active = next;
         self.servers[before].set_type(ServerType::Standby);
@@ -233,16 +222,15 @@ impl<'a> Working<'a> {
     /// Opens the items of the slices that have begun. The steady state begins once all items are opened and have
     /// their images.
     fn ask(&mut self, now: Nanos) -> anyhow::Result<()> {
-        let thread = self.thread;
         for (number, server) in self.servers.iter_mut().enumerate() {
-            let is_first = server.ask(&self.plan, thread, now, self.taking)?;
+            let is_first = server.ask(&self.plan, now, self.taking)?;
             if is_first && number == self.active {
                 self.taking.link.say(Word::Milestone(Milestone::FirstRequest(now)));
             }
         }
-        let is_asked = self.servers[self.active].has_asked(&self.plan, thread);
+        let is_asked = self.servers[self.active].has_asked(&self.plan);
         if matches!(self.stage, Stage::Startup) && is_asked && self.taking.has_all() {
-            if self.plan.division.of(thread) == 0 {
+            if self.plan.division.of(self.thread) == 0 {
                 self.taking.complete();
             }
             self.stage = if self.plan.args.snapshot { Stage::Over } else { self.steady(now) };
@@ -256,7 +244,7 @@ impl<'a> Working<'a> {
             return;
         }
         for number in (0..self.servers.len()).filter(|number| *number != self.active) {
-            if self.servers[number].stands_by_anew(&self.plan, self.thread) {
+            if self.servers[number].stands_by_anew(&self.plan) {
                 let name = |number: usize| &self.servers[number].endpoint(&self.plan).server;
                 self.taking.note(&format!("{} is active, {} stands by", name(self.active), name(number)));
             }
@@ -289,7 +277,7 @@ impl<'a> Working<'a> {
             sending.send(now, &mut server.consumer, &mut out, &mut self.taking.link.tally)?;
             sends = sending.due();
         }
-        let asks = self.servers.iter().filter_map(|server| server.due(&self.plan, self.thread));
+        let asks = self.servers.iter().filter_map(|server| server.due(&self.plan));
         Ok(next.into_iter().chain(sends).chain(asks).min())
     }
 
@@ -411,7 +399,7 @@ impl<'a> Working<'a> {
                 return Ok(());
             }
             reactor.wait(TURN)?;
-            self.receive(reactor, now)?;
+            reactor.handle(self, now)?;
         }
     }
 }
@@ -472,6 +460,45 @@ impl Handler for Working<'_> {
             }
         }
         Ok(true)
+    }
+}
+
+/// With API dispatch, an additional thread receives and performs the role's timed work; the thread itself requests
+/// items, posts and sends.
+impl Dispatched for (&mut Working<'_>, &mut Reactor) {
+    fn reactor(&mut self) -> &mut Reactor {
+        self.1
+    }
+
+    fn take(&mut self) -> anyhow::Result<bool> {
+        let (working, reactor) = self;
+        let now = now();
+        reactor.handle(*working, now)?;
+        working.disconnect(reactor);
+        working.connect(reactor, now)?;
+        working.tick_roles(reactor, now);
+        Ok(match working.stage {
+            Stage::Waiting => working.servers.iter().any(|server| server.consumer.is_ready()),
+            Stage::Startup => working.taking.has_all(),
+            Stage::Steady(_) => false,
+            Stage::Over => true,
+        })
+    }
+
+    fn perform(&mut self) -> anyhow::Result<Option<Duration>> {
+        let (working, reactor) = self;
+        if working.is_over() {
+            return Ok(None);
+        }
+        let now = now();
+        working.look_for_service(now);
+        working.ask(now)?;
+        let next = working.tick(reactor, now)?;
+        working.say_standing();
+        working.count_requests();
+        working.taking.say_unknown();
+        working.taking.link.settle();
+        Ok(Some(working.wait(next)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Means, Tool, WORDS};
+use super::{Means, Tool, kebab};
 
 /// Options in Tapeline's spelling, with dashes, mapped to the user's spelling if it differs.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,7 @@ pub struct Spelling {
 impl Spelling {
     /// Spells all options of a tool as in the guide, except those that the user has typed.
     pub(super) fn is_guides(&mut self, tool: Tool) {
-        for word in WORDS.iter().filter(|word| tool.has(word) && word.name != "help") {
+        for word in tool.words().filter(|word| word.name != "help") {
             for (option, as_guide) in word.names() {
                 let option = format!("--{option}");
                 if !self.typed.contains(&option) {
@@ -67,24 +67,26 @@ fn ends_with_style(text: &str) -> bool {
 
 impl super::Word {
     /// The options that a word maps to, each with the guide's spelling.
-    pub(super) fn names(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn names(&self) -> Vec<(String, String)> {
         let spelled = format!("-{}", self.name);
+        let one = |option: &str, spelled: String| vec![(option.to_owned(), spelled)];
         let option = match self.means {
+            Means::Same => return one(&kebab(self.name), spelled),
             Means::Value(option) | Means::Flag(option) | Means::OneOrZero(option) => {
                 option.split_once('=').map_or(option, |(option, _)| option)
             }
             Means::ApiThreads => "api-threads",
-            Means::Dispatch => return vec![("api-dispatch", format!("{spelled} 0"))],
+            Means::Dispatch => return one("api-dispatch", format!("{spelled} 0")),
             Means::Host => "server",
-            Means::ConnectionType => return vec![("tls", format!("{spelled} encrypted"))],
+            Means::ConnectionType => return one("tls", format!("{spelled} encrypted")),
             Means::Protocols => "websocket",
             Means::ConfigName => "config-name",
             // The resulting options are known once all arguments are read.
-            Means::KeyFile => return vec![("key", spelled.clone()), ("ca", spelled)],
+            Means::KeyFile => return vec![("key".to_owned(), spelled.clone()), ("ca".to_owned(), spelled)],
             Means::Port | Means::EncryptedType | Means::KeyPassword => return Vec::new(),
             Means::Always | Means::Idle(..) | Means::Refused(..) => return Vec::new(),
         };
-        vec![(option, spelled)]
+        one(option, spelled)
     }
 }
 

@@ -100,8 +100,9 @@ fn every_word_is_an_option_of_its_tool() {
     };
     for tool in Tool::ALL {
         // Help requests are not errors and cannot be parsed.
-        for word in WORDS.iter().filter(|word| tool.has(word) && word.name != "help") {
+        for word in tool.words().filter(|word| word.name != "help") {
             let value = match word.means {
+                Means::Same => sample(&kebab(word.name)),
                 Means::Value(option) => sample(option),
                 Means::Host => "host",
                 Means::Port => "14009",
@@ -136,9 +137,12 @@ fn every_word_is_an_option_of_its_tool() {
             let parsed = line::options(tool).try_get_matches_from(&ours[2..]);
             assert!(parsed.is_ok(), "{text} is {}: {}", line(&ours), parsed.unwrap_err());
             // The value must be included.
-            if let Means::Value(option) = word.means {
-                assert!(line(&ours).contains(&format!("--{option}={value}")), "{text}: {}", line(&ours));
-            }
+            let option = match word.means {
+                Means::Same => kebab(word.name),
+                Means::Value(option) => option.to_owned(),
+                _ => continue,
+            };
+            assert!(line(&ours).contains(&format!("--{option}={value}")), "{text}: {}", line(&ours));
         }
     }
 }

@@ -200,12 +200,7 @@ impl Reader<'_> {
                 "fieldSetDefs" => {
                     set = self.set(entry.only_child("fieldSetDef")?)?;
                     let mut bytes = vec![0; LONGEST];
-                    let written = SetDefinitionsEncoder::new(&mut bytes).map_err(Refused::from);
-                    let written = written.and_then(|mut definitions| {
-                        definitions.set(SET, &set)?;
-                        Ok(definitions.finish())
-                    });
-                    let len = written
+                    let len = define(&mut bytes, &set)
                         .map_err(|refused| entry.fault(format!("this set cannot be sent: {refused}"), ""))?;
                     bytes.truncate(len);
                     sets = Some(bytes.into());
@@ -217,7 +212,6 @@ impl Reader<'_> {
         Ok(Orders { sets, summary, orders: orders.into() })
     }
 
-    /// Reads the definition of a set.
     fn set(&self, definition: &Element) -> Result<Vec<SetEntry<'static>>, Fault> {
         let id = definition.required("setId")?;
         if id.trim().parse() != Ok(SET) {
@@ -282,14 +276,18 @@ impl Reader<'_> {
     }
 }
 
+/// Encodes the definition of a set; returns the number of bytes.
+fn define(out: &mut [u8], set: &[SetEntry<'_>]) -> Result<usize, Refused> {
+    let mut definitions = SetDefinitionsEncoder::new(out)?;
+    definitions.set(SET, set)?;
+    Ok(definitions.finish())
+}
+
 /// Whether a value can be encoded in the form that a set requires.
 fn fits(wanted: SetEntry<'_>, field: &Field) -> bool {
     let (mut set, mut list) = ([0; 64], vec![0; LONGEST]);
-    let written = SetDefinitionsEncoder::new(&mut set).map_err(Refused::from).and_then(|mut definitions| {
-        definitions.set(SET, &[wanted])?;
-        Ok(definitions.finish())
-    });
-    let definitions = set.get(..written.unwrap_or(0)).unwrap_or_default();
+    let len = define(&mut set, &[wanted]).unwrap_or(0);
+    let definitions = set.get(..len).unwrap_or_default();
     let definition =
         SetDefinitions::parse(definitions, DataType::FIELD_LIST).ok().and_then(|sets| sets.get(SET));
     definition.is_some_and(|definition| {

@@ -22,9 +22,7 @@ pub struct Payload {
 /// The values of a payload.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// A field list.
     Fields(Box<[Field]>),
-    /// A map of field lists.
     Orders(Orders),
 }
 
@@ -38,7 +36,6 @@ pub(super) struct Orders {
     pub(super) orders: Box<[Order]>,
 }
 
-/// One order.
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) action: MapAction,

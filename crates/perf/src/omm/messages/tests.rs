@@ -115,36 +115,29 @@ fn books_have_sets_actions_and_a_stamp_in_the_summary() {
 #[test]
 fn every_type_is_written() {
     // One field of each type, in a separate dictionary.
-    let types = [
-        ("INT", "INT64", "data=\"-5\"", "-5"),
-        ("UINT", "UINT64", "data=\"5\"", "5"),
-        ("FLOAT", "FLOAT", "data=\"0.5\"", "0.5"),
-        ("DOUBLE", "DOUBLE", "data=\"-2.25\"", "-2.25"),
-        ("REAL", "REAL64", "data=\"1.50\"", "1.50"),
-        ("DATE", "DATE", "data=\"11/22/2026\"", "2026-11-22"),
-        ("TIME", "TIME", "data=\"01:02:03:004:005:006\"", "01:02:03.004005006"),
-        ("DATETIME", "DATETIME", "data=\"11/22/2026 01:02:03\"", "2026-11-22T01:02:03"),
-        (
-            "QOS",
-            "QOS",
-            "qosTimeliness=\"RSSL_QOS_TIME_DELAYED\" qosRate=\"1\" qosDynamic=\"1\" qosTimeInfo=\"60\"",
-            "DELAYED(60 s)/TICK_BY_TICK/dynamic",
-        ),
-        (
-            "STATE",
-            "STATE",
-            "streamState=\"RSSL_STREAM_OPEN\" dataState=\"RSSL_DATA_SUSPECT\" code=\"RSSL_SC_GAP_DETECTED\" text=\"x\"",
-            "OPEN/SUSPECT/GAP_DETECTED \"x\"",
-        ),
-        ("ENUM", "ENUM", "data=\"7\"", "7"),
-        ("BUFFER", "BUFFER", "data=\"AB\"", "4142"),
-        ("ASCII_STRING", "ASCII_STRING", "data=\"a&lt;b\"", "a<b"),
-        ("UTF8_STRING", "UTF8_STRING", "data=\"é\"", "é"),
-        ("RMTES_STRING", "RMTES_STRING", "data=\"é\"", "é"),
-    ];
+    let types: Vec<[String; 4]> = cases(
+        r#"
+            INT => INT64 => data="-5" => -5
+            UINT => UINT64 => data="5" => 5
+            FLOAT => FLOAT => data="0.5" => 0.5
+            DOUBLE => DOUBLE => data="-2.25" => -2.25
+            REAL => REAL64 => data="1.50" => 1.50
+            DATE => DATE => data="11/22/2026" => 2026-11-22
+            TIME => TIME => data="01:02:03:004:005:006" => 01:02:03.004005006
+            DATETIME => DATETIME => data="11/22/2026 01:02:03" => 2026-11-22T01:02:03
+            QOS => QOS => qosTimeliness="RSSL_QOS_TIME_DELAYED" qosRate="1" qosDynamic="1" qosTimeInfo="60" => DELAYED(60 s)/TICK_BY_TICK/dynamic
+            STATE => STATE => streamState="RSSL_STREAM_OPEN" dataState="RSSL_DATA_SUSPECT" code="RSSL_SC_GAP_DETECTED" text="x" => OPEN/SUSPECT/GAP_DETECTED "x"
+            ENUM => ENUM => data="7" => 7
+            BUFFER => BUFFER => data="AB" => 4142
+            ASCII_STRING => ASCII_STRING => data="a&lt;b" => a<b
+            UTF8_STRING => UTF8_STRING => data="é" => é
+            RMTES_STRING => RMTES_STRING => data="é" => é
+        "#,
+    )
+    .collect();
     let mut fields = String::new();
     let (mut entries, mut blanks, mut expected) = (String::new(), String::new(), Vec::new());
-    for (number, (name, dictionary, value, shown)) in (1..).zip(types) {
+    for (number, [name, dictionary, value, shown]) in (1..).zip(&types) {
         fields.push_str(&format!("F_{name} \"{name}\" {number} NULL NONE 0 {dictionary} 0\n"));
         entries.push_str(&format!("<fieldEntry fieldId=\"{number}\" dataType=\"RSSL_DT_{name}\" {value}/>"));
         blanks.push_str(&format!("<fieldEntry fieldId=\"{number}\" dataType=\"RSSL_DT_{name}\" data=\"\"/>"));

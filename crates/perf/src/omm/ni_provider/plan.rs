@@ -1,7 +1,6 @@
 //! The work of all threads: the options, with their files loaded and their items divided.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tapeline_client::connection::JsonSettings;
 use tapeline_client::ema_config::{Chosen, Group};
@@ -13,9 +12,10 @@ use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::ServiceEntry;
 use tapeline_omm::domain::directory::ServiceState;
-use tapeline_omm::role::consumer::Backoff;
 use tapeline_omm::role::ni_provider::NiProviderSettings;
 
+use super::super::consumer::plan::backoff;
+use super::super::consumer::servers::names;
 use super::super::division::Division;
 use super::super::item_list::{self, ListedItem};
 use super::super::options::NiProviderArgs;
@@ -42,8 +42,6 @@ pub(super) struct NiProviderPlan {
 }
 
 const USUAL: &str = "localhost:14003";
-/// Time between two connection attempts, as in the guide.
-const AGAIN: Duration = Duration::from_secs(1);
 
 impl NiProviderPlan {
     /// # Errors
@@ -87,23 +85,16 @@ impl NiProviderPlan {
         })
     }
 
-    /// The endpoints of a thread.
     pub(super) fn endpoints(&self, thread: usize) -> &[Endpoint] {
         &self.endpoints[thread]
     }
 
-    /// The items of a thread in order.
     pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &ListedItem> {
         self.division.items(&self.items, thread)
     }
 
-    /// The summary's TEST INPUTS.
     pub(super) fn inputs(&self, args: &NiProviderArgs) -> Vec<(&'static str, String)> {
-        let names = |endpoints: &Vec<Endpoint>| {
-            let names: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.server.as_str()).collect();
-            names.join(", ")
-        };
-        let mut servers: Vec<String> = self.endpoints.iter().map(names).collect();
+        let mut servers: Vec<String> = self.endpoints.iter().map(|endpoints| names(endpoints)).collect();
         servers.dedup();
         let service = self.service.name().unwrap_or_default();
         args.test_inputs(&self.name, service, &servers.join("; "), &self.dictionary_files)
@@ -113,10 +104,8 @@ impl NiProviderPlan {
 /// The role's settings, from the configuration; without reconnect settings, one connection attempt per second.
 fn settings(chosen: &Chosen, items: usize) -> NiProviderSettings {
     let usual = NiProviderSettings::default();
-    let first = chosen.reconnect_min.unwrap_or(AGAIN);
-    let most = chosen.reconnect_max.unwrap_or(first).max(first);
     NiProviderSettings {
-        reconnect: Backoff { first, most },
+        reconnect: backoff(chosen),
         reconnect_attempts: chosen.reconnect_attempts,
         login_timeout: chosen.login_timeout.unwrap_or(usual.login_timeout),
         most_items: usual.most_items.max(items),

@@ -14,7 +14,6 @@ use super::super::publishing::{Publishing, after, update_type};
 use super::super::slices::Slices;
 use super::super::stamp;
 
-/// An item.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PublishedItem {
     pub(super) handle: Handle,

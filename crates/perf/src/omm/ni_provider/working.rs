@@ -8,7 +8,8 @@ use tapeline_client::connection::{RoleConnection, Side};
 use tapeline_client::endpoint::resolve;
 use tapeline_console::failure::Hinted;
 use tapeline_console::omm::say_notes;
-use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_measure::Nanos;
+use tapeline_omm::role::Nowhere;
 use tapeline_omm::role::ni_provider::NiProvider;
 use tapeline_omm::rwf::MessageClass;
 use tapeline_wire::rssl::{ConnectionId, Delivery, Event, Handler, Reactor};
@@ -18,10 +19,10 @@ use super::super::consumer::decoding::Decoder;
 use super::super::dispatching::{self, Dispatched};
 use super::super::link::{Link, Word};
 use super::super::slices::Slices;
+use super::super::stamp::{self, now};
 use super::super::tally::{Milestone, RunPhase};
 use super::plan::NiProviderPlan;
 use super::publisher::{PublishedItem, Publisher};
-use tapeline_omm::role::Nowhere;
 
 /// Maximum time between two checks for the end.
 const IDLE: Duration = Duration::from_millis(50);
@@ -34,14 +35,15 @@ pub(super) fn work(plan: &Arc<NiProviderPlan>, thread: usize, mut link: Link) {
     link.tally.phase = RunPhase::Steady;
     let decoder = plan.publishing.args.measure_decode.then(|| Decoder::new(Arc::clone(&plan.dictionary)));
     let mut publisher = Publisher::new(link, decoder);
-    let how = Working::new(plan, thread, &mut publisher).and_then(|mut working| working.run(&mut publisher));
+    let how = Working::new(plan, thread, &mut publisher).and_then(|mut working| working.run());
     publisher.link.end(how);
 }
 
 /// The state of a thread, beside its reactor.
-struct Working {
+struct Working<'a> {
     plan: Arc<NiProviderPlan>,
     thread: usize,
+    publisher: &'a mut Publisher,
     provider: NiProvider,
     connection: Option<ConnectionId>,
     /// The current or last endpoint.
@@ -59,13 +61,8 @@ struct Working {
     has_said_unreachable: bool,
 }
 
-/// The clock of this module and of the times in messages.
-fn now() -> Nanos {
-    Nanos(monotonic_ns())
-}
-
-impl Working {
-    fn new(plan: &Arc<NiProviderPlan>, thread: usize, publisher: &mut Publisher) -> anyhow::Result<Self> {
+impl<'a> Working<'a> {
+    fn new(plan: &Arc<NiProviderPlan>, thread: usize, publisher: &'a mut Publisher) -> anyhow::Result<Self> {
         let (credentials, services) = (plan.credentials.request(), [plan.service.clone()]);
         let mut provider = NiProvider::new(plan.settings.clone(), &credentials, &services)?;
         for (number, item) in plan.items_of(thread).enumerate() {
@@ -80,6 +77,7 @@ impl Working {
         Ok(Self {
             plan: Arc::clone(plan),
             thread,
+            publisher,
             provider,
             connection: None,
             endpoint: 0,
@@ -94,47 +92,37 @@ impl Working {
         })
     }
 
-    fn run(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
+    fn run(&mut self) -> anyhow::Result<()> {
         let reactor = &mut Reactor::new(1)?;
         match self.plan.api_threads.get(self.thread).map(|core| core.0) {
             Some(core) => {
                 let number = self.thread;
-                dispatching::run(&mut Halves { working: self, reactor, publisher }, number, core)?;
+                dispatching::run(&mut (&mut *self, &mut *reactor), number, core)?;
             }
             None => {
-                while !self.is_leaving(publisher) {
-                    self.receive(reactor, publisher)?;
-                    let wait = self.turn(reactor, publisher)?;
-                    self.connect(reactor, publisher)?;
-                    publisher.link.settle();
+                while !self.is_leaving() {
+                    reactor.handle(self, now())?;
+                    let wait = self.turn(reactor)?;
+                    self.connect(reactor)?;
+                    self.publisher.link.settle();
                     reactor.wait(wait)?;
                 }
             }
         }
-        self.log_out(reactor, publisher)
+        self.log_out(reactor)
     }
 
     /// Whether the test is over, or its connection lost.
-    fn is_leaving(&self, publisher: &Publisher) -> bool {
-        self.is_over || publisher.link.is_over()
-    }
-
-    /// Processes received messages and connection events.
-    ///
-    /// # Errors
-    /// The hub's frames are too small for the configured packing.
-    fn receive(&mut self, reactor: &mut Reactor, publisher: &mut Publisher) -> anyhow::Result<()> {
-        let (now, is_leaving) = (now(), self.is_leaving(publisher));
-        reactor.handle(&mut HubEvents { working: self, publisher, is_leaving }, now)?;
-        Ok(())
+    fn is_leaving(&self) -> bool {
+        self.is_over || self.publisher.link.is_over()
     }
 
     /// The connection is lost: the test ends if it had begun; else the connection is retried. Behind the end of the test that is no loss.
-    fn lost(&mut self, reason: &str, publisher: &mut Publisher) {
+    fn lost(&mut self, reason: &str) {
         let server = &self.plan.endpoints(self.thread)[self.endpoint].server;
-        if self.has_begun && !self.is_leaving(publisher) {
+        if self.has_begun && !self.is_leaving() {
             let what = format!("{server}: {reason}");
-            publisher.link.say(Word::Milestone(Milestone::Lost(what)));
+            self.publisher.link.say(Word::Milestone(Milestone::Lost(what)));
             self.is_over = true;
         } else if !self.has_begun && !std::mem::replace(&mut self.has_said_unreachable, true) {
             anstream::eprintln!(
@@ -142,36 +130,36 @@ impl Working {
             );
         }
         self.connection = None;
-        publisher.link.tally.counts.malformed += std::mem::take(&mut self.room).unreadable();
-        self.provider.disconnected(now(), publisher);
+        self.publisher.link.tally.counts.malformed += std::mem::take(&mut self.room).unreadable();
+        self.provider.disconnected(now(), self.publisher);
     }
 
     /// Sends due messages; returns the time until there is more to do.
-    fn turn(&mut self, reactor: &mut Reactor, publisher: &mut Publisher) -> anyhow::Result<Duration> {
+    fn turn(&mut self, reactor: &mut Reactor) -> anyhow::Result<Duration> {
         let now = now();
         let sender = self.connection.and_then(|id| reactor.sender(id));
         let Some(mut sender) = sender else {
-            let next = self.provider.tick(now, &mut Nowhere, publisher);
+            let next = self.provider.tick(now, &mut Nowhere, self.publisher);
             return Ok(until(next, now).min(IDLE));
         };
         let mut out = self.room.outbox(&mut sender);
-        let next = self.provider.tick(now, &mut out, publisher);
+        let next = self.provider.tick(now, &mut out, self.publisher);
         if !self.provider.is_ready() {
             return Ok(until(next, now).min(IDLE));
         }
-        if std::mem::take(&mut publisher.is_ready) {
-            publisher.link.say(Word::Milestone(Milestone::Ready));
+        if std::mem::take(&mut self.publisher.is_ready) {
+            self.publisher.link.say(Word::Milestone(Milestone::Ready));
             self.has_begun = true;
         }
         let publishing = &self.plan.publishing;
         let before = std::mem::replace(&mut self.begun, self.slices.begun(now));
-        let is_active = publisher.images > 0 && self.updates.is_any();
+        let is_active = self.publisher.images > 0 && self.updates.is_any();
         if is_active {
             for number in before..self.begun {
-                publisher.link.tally.slice(now.since(self.slices.due_of(number)));
+                self.publisher.link.tally.slice(now.since(self.slices.due_of(number)));
             }
         }
-        let Self { provider, updates, slices, begun, is_behind, .. } = self;
+        let Self { publisher, provider, updates, slices, begun, is_behind, .. } = self;
         if *is_behind {
             publisher.send_images(publishing, provider, &mut out)?;
         }
@@ -184,7 +172,7 @@ impl Working {
             let mut out = self.room.outbox(&mut sender);
             loop {
                 progress = publisher.send_images(publishing, provider, &mut out)?;
-                if progress != Progress::More || monotonic_ns() >= due.0 {
+                if progress != Progress::More || stamp::now() >= due {
                     break;
                 }
             }
@@ -193,7 +181,7 @@ impl Working {
         Ok(match progress {
             Progress::More => Duration::ZERO,
             Progress::Done | Progress::Held if is_active => {
-                Duration::from_nanos(due.0.saturating_sub(monotonic_ns())).min(IDLE)
+                Duration::from_nanos(due.0.saturating_sub(stamp::now().0)).min(IDLE)
             }
             // A reactor event reports the end of back pressure.
             Progress::Done | Progress::Held => until(next, now).min(IDLE),
@@ -201,94 +189,85 @@ impl Working {
     }
 
     /// Connects and disconnects as the role requests.
-    fn connect(&mut self, reactor: &mut Reactor, publisher: &mut Publisher) -> anyhow::Result<()> {
-        if std::mem::take(&mut publisher.wants_disconnection)
+    fn connect(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
+        if std::mem::take(&mut self.publisher.wants_disconnection)
             && let Some(id) = self.connection
         {
             reactor.close(id);
-            if publisher.refusal.is_none() {
-                self.lost("the hub closed the login, or did not answer it", publisher);
+            if self.publisher.refusal.is_none() {
+                self.lost("the hub closed the login, or did not answer it");
             }
             self.connection = None;
         }
-        if let Some(why) = publisher.refusal.take() {
+        if let Some(why) = self.publisher.refusal.take() {
             let server = &self.plan.endpoints(self.thread)[self.endpoint].server;
             let what = format!("the session with {server} is over: {why}");
             return Err(Hinted::new(what, "--user names another user, --server another hub").into());
         }
-        if !std::mem::take(&mut publisher.wants_connection) || self.is_over {
+        if !std::mem::take(&mut self.publisher.wants_connection) || self.is_over {
             return Ok(());
         }
-        self.endpoint = publisher.attempt as usize % self.plan.endpoints(self.thread).len();
+        self.endpoint = self.publisher.attempt as usize % self.plan.endpoints(self.thread).len();
         let endpoint = &self.plan.endpoints(self.thread)[self.endpoint];
         let begun = resolve(&endpoint.server)
             .and_then(|all| Ok(reactor.connect_to_any(&all, &endpoint.settings, now())?));
         match begun {
             Ok(id) => self.connection = Some(id),
-            Err(cause) => self.lost(&format!("{cause:#}"), publisher),
+            Err(cause) => self.lost(&format!("{cause:#}")),
         }
         Ok(())
     }
 
     /// Logs out, then closes the connection once all output is sent.
-    fn log_out(&mut self, reactor: &mut Reactor, publisher: &mut Publisher) -> anyhow::Result<()> {
+    fn log_out(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
         let end = now() + GOODBYE_NS;
         if let Some(id) = self.connection
             && let Some(mut sender) = reactor.sender(id)
         {
-            self.provider.log_out(&mut self.room.outbox(&mut sender), publisher);
+            self.provider.log_out(&mut self.room.outbox(&mut sender), self.publisher);
         }
         while let Some(id) = self.connection.filter(|_| now() < end) {
             let Some(mut sender) = reactor.sender(id) else { break };
             let mut out = self.room.outbox(&mut sender);
-            self.provider.tick(now(), &mut out, publisher);
+            self.provider.tick(now(), &mut out, self.publisher);
             if out.send_waiting() && sender.flush() && sender.unsent() == 0 {
                 reactor.close(id);
                 break;
             }
             reactor.wait(IDLE)?;
-            self.receive(reactor, publisher)?;
+            reactor.handle(self, now())?;
         }
         // Still connected at the time limit: queued messages count as unsent.
         if let Some(sender) = self.connection.and_then(|id| reactor.sender(id)) {
-            let tally = &mut publisher.link.tally;
+            let tally = &mut self.publisher.link.tally;
             self.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
         }
-        publisher.link.tally.counts.malformed += self.room.unreadable();
+        self.publisher.link.tally.counts.malformed += self.room.unreadable();
         Ok(())
     }
 }
 
-/// A thread, while it receives.
-struct HubEvents<'a> {
-    working: &'a mut Working,
-    publisher: &'a mut Publisher,
-    /// Whether the test was over before it received.
-    is_leaving: bool,
-}
-
-impl Handler for HubEvents<'_> {
+impl Handler for Working<'_> {
     type Error = anyhow::Error;
 
     #[inline]
     fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> anyhow::Result<()> {
-        let Self { working, publisher, is_leaving } = self;
-        if working.connection != Some(id) {
+        if self.connection != Some(id) {
             return Ok(());
         }
         match event {
             // Too late: the test is over.
-            Event::Connected(_) if *is_leaving => {}
+            Event::Connected(_) if self.is_leaving() => {}
             Event::Connected(agreed) => {
-                working.plan.publishing.check_pack(agreed.max_fragment_size)?;
-                working.room =
-                    RoleConnection::new(Side::Client, agreed, &working.plan.dictionary, working.plan.json);
-                working.room.set_services(working.provider.directory());
-                working.room.set_pack(working.plan.publishing.args.max_pack_count);
-                working.provider.connected(now, &mut working.room.outbox(sender));
+                let publishing = &self.plan.publishing;
+                publishing.check_pack(agreed.max_fragment_size)?;
+                self.room = RoleConnection::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
+                self.room.set_services(self.provider.directory());
+                self.room.set_pack(publishing.args.max_pack_count);
+                self.provider.connected(now, &mut self.room.outbox(sender));
             }
             Event::Message(received) => {
-                let Working { provider, room, .. } = working;
+                let Self { provider, room, publisher, .. } = self;
                 let _ = room.receive(received, sender, |message, out| {
                     provider.message(now, message, out, *publisher);
                     Ok::<(), Infallible>(())
@@ -297,9 +276,9 @@ impl Handler for HubEvents<'_> {
             }
             Event::Closed(reason) => {
                 let reason = reason.to_string();
-                let tally = &mut publisher.link.tally;
-                working.room.unsent(sender, |message| tally.take_back(message, MessageClass::UPDATE));
-                working.lost(&reason, publisher);
+                let tally = &mut self.publisher.link.tally;
+                self.room.unsent(sender, |message| tally.take_back(message, MessageClass::UPDATE));
+                self.lost(&reason);
             }
             _ => {}
         }
@@ -308,32 +287,26 @@ impl Handler for HubEvents<'_> {
 }
 
 /// With API dispatch, an additional thread receives, and the thread itself publishes.
-struct Halves<'a> {
-    working: &'a mut Working,
-    reactor: &'a mut Reactor,
-    publisher: &'a mut Publisher,
-}
-
-impl Dispatched for Halves<'_> {
+impl Dispatched for (&mut Working<'_>, &mut Reactor) {
     fn reactor(&mut self) -> &mut Reactor {
-        self.reactor
+        self.1
     }
 
     fn take(&mut self) -> anyhow::Result<bool> {
-        let Self { working, reactor, publisher } = self;
-        working.receive(reactor, publisher)?;
-        working.connect(reactor, publisher)?;
-        Ok(publisher.is_ready || working.is_over)
+        let (working, reactor) = self;
+        reactor.handle(*working, now())?;
+        working.connect(reactor)?;
+        Ok(working.publisher.is_ready || working.is_over)
     }
 
     fn perform(&mut self) -> anyhow::Result<Option<Duration>> {
-        let Self { working, reactor, publisher } = self;
-        if working.is_leaving(publisher) {
+        let (working, reactor) = self;
+        if working.is_leaving() {
             return Ok(None);
         }
-        let wait = working.turn(reactor, publisher)?;
-        working.connect(reactor, publisher)?;
-        publisher.link.settle();
+        let wait = working.turn(reactor)?;
+        working.connect(reactor)?;
+        working.publisher.link.settle();
         Ok(Some(wait))
     }
 }

@@ -15,7 +15,6 @@ use crate::omm::item_list;
 use crate::omm::messages::Messages;
 use crate::omm::source::InputSource;
 
-/// Names and values.
 pub(in super::super) type Inputs = Vec<(&'static str, String)>;
 
 impl ConsumerArgs {
@@ -50,7 +49,7 @@ impl ConsumerArgs {
             ("Summary File", paths::shown(&self.summary_file).to_string()),
             ("Stats File", self.stats_file.clone()),
             ("Latency Log File", run.results.latency_file()),
-            ("Tick Rate", run.pace.tick_rate.to_string()),
+            ("Tick Rate", run.tick_rate.to_string()),
             ("Server", first.to_owned()),
             ("Use Service Id", yes(self.use_service_id)),
             ("Dictionary", self.dictionary.shown()),
@@ -83,7 +82,7 @@ impl ProviderArgs {
             ("Latency Log File", run.results.latency_file()),
             ("Write Stats Interval", run.results.write_stats_interval.to_string()),
             ("Display Stats", yes(!run.results.no_display_stats)),
-            ("Tick Rate", run.pace.tick_rate.to_string()),
+            ("Tick Rate", run.tick_rate.to_string()),
             ("Update Rate", publishing.update_rate.to_string()),
             ("Latency Update Rate", publishing.stamped_updates().to_string()),
             ("Generic Msg Rate", self.generic_msg_rate.to_string()),
@@ -119,7 +118,7 @@ impl NiProviderArgs {
             ("Write Stats Interval", run.results.write_stats_interval.to_string()),
             ("Display Stats", yes(!run.results.no_display_stats)),
             ("Item Count", self.items.item_count.to_string()),
-            ("Tick Rate", run.pace.tick_rate.to_string()),
+            ("Tick Rate", run.tick_rate.to_string()),
             ("Update Rate", publishing.update_rate.to_string()),
             ("Latency Update Rate", publishing.stamped_updates().to_string()),
             ("Refresh Burst Size", publishing.refresh_burst_size.to_string()),

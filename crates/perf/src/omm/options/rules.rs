@@ -11,11 +11,9 @@ impl ConsumerArgs {
     /// # Errors
     /// The options break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
-        if let Some(server) = &self.server.server {
-            check_server("--server", server)?;
-        }
-        self.standby.iter().try_for_each(|server| check_server("--standby", server))?;
-        let ticks = self.run.pace.tick_rate;
+        check_servers("--server", &self.server.server)?;
+        check_servers("--standby", &self.standby)?;
+        let ticks = self.run.tick_rate;
         if self.request_rate < ticks {
             return Err(below_ticks("--request-rate", self.request_rate, ticks));
         }
@@ -58,15 +56,9 @@ impl ProviderArgs {
     /// The options break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         let (rate, stamped) = (self.generic_msg_rate, self.generic_msg_latency_rate);
-        self.publishing.check(self.run.pace.tick_rate)?;
+        self.publishing.check(self.run.tick_rate)?;
         self.run.check()?;
-        check_rates(
-            "--generic-msg-rate",
-            rate,
-            "--generic-msg-latency-rate",
-            stamped,
-            self.run.pace.tick_rate,
-        )?;
+        check_rates("--generic-msg-rate", rate, "--generic-msg-latency-rate", stamped, self.run.tick_rate)?;
         check_pre_enc(self.publishing.pre_enc, rate, "--generic-msg-latency-rate", stamped)
     }
 }
@@ -75,10 +67,8 @@ impl NiProviderArgs {
     /// # Errors
     /// The options break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
-        if let Some(server) = &self.server.server {
-            check_server("--server", server)?;
-        }
-        self.publishing.check(self.run.pace.tick_rate)?;
+        check_servers("--server", &self.server.server)?;
+        self.publishing.check(self.run.tick_rate)?;
         self.run.check()?;
         check_common(&self.items, self.run.threads())
     }
@@ -108,8 +98,15 @@ impl PublishingArgs {
     }
 }
 
-/// Checks that a server is a host and a port: an invalid address would be retried for ever.
-pub(super) fn check_server(option: &str, server: &str) -> Result<(), Hinted> {
+/// Checks that servers are each a host and a port: an invalid address would be retried for ever.
+pub(super) fn check_servers<'a>(
+    option: &str,
+    servers: impl IntoIterator<Item = &'a String>,
+) -> Result<(), Hinted> {
+    servers.into_iter().try_for_each(|server| check_server(option, server))
+}
+
+fn check_server(option: &str, server: &str) -> Result<(), Hinted> {
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
     match server.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && is_port(port) => Ok(()),

@@ -4,7 +4,6 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use tapeline_client::endpoint::own_address;
 use tapeline_console::arguments;
@@ -15,8 +14,8 @@ use tapeline_wire::rssl::SubProtocol;
 
 use super::super::transport::SHORTEST;
 use super::inputs::yes;
-use super::rules::check_server;
-use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
+use super::rules::check_servers;
+use super::{ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
 
 /// Send, receive and time transport messages.
 #[derive(Clone, Debug, Args)]
@@ -76,8 +75,9 @@ pub struct TransportPerfArgs {
     #[arg(long, value_name = "NAME")]
     stats_file: Option<String>,
 
-    #[command(flatten)]
-    pub(in super::super) pace: PaceArgs,
+    /// Slices a second: the rate of a thread's bursts. More slices make smaller bursts
+    #[arg(long, value_name = "RATE", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000), help_heading = "Pace")]
+    pub(in super::super) tick_rate: u64,
     #[command(flatten)]
     pub(in super::super) threads: ThreadArgs,
     #[command(flatten)]
@@ -194,7 +194,6 @@ const USUAL_PORT: u16 = 14_002;
 const USUAL_RUN_TIME: Duration = Duration::from_secs(300);
 
 impl TransportPerfArgs {
-    /// Run time.
     pub(in super::super) fn run_time(&self) -> Duration {
         self.run_time.unwrap_or(USUAL_RUN_TIME)
     }
@@ -225,34 +224,31 @@ impl TransportPerfArgs {
     /// # Errors
     /// The first broken rule, with the options that break it.
     pub(in super::super) fn check(&self) -> anyhow::Result<()> {
-        let Self { msg_rate, pace, .. } = self;
-        let tick_rate = pace.tick_rate;
-        if !self.reflect_msgs && !self.unpaced {
-            ensure!(
-                *msg_rate == 0 || *msg_rate >= tick_rate,
-                Hinted::of_options(
-                    format!("--msg-rate {msg_rate} is below --tick-rate {tick_rate}"),
-                    "each slice has a message at least: raise the one, lower the other, or send none (0)",
-                )
-            );
-            if let StampRate::PerSecond(stamps) = self.stamps() {
-                let what = format!("--latency-msg-rate {stamps} is above --msg-rate {msg_rate}");
-                ensure!(
-                    stamps <= *msg_rate,
-                    Hinted::of_options(what, "no more messages carry a time than are sent")
-                );
-            }
-        }
-        if let StampRate::PerSecond(stamps) = self.stamps() {
-            let what = format!("--latency-msg-rate {stamps} is above --tick-rate {tick_rate}");
-            let hint = "a slice has one message with a time: raise --tick-rate, or let all carry one (all)";
-            ensure!(stamps <= tick_rate, Hinted::of_options(what, hint));
-        }
+        self.check_rates()?;
         self.check_end()?;
-        if let Some(server) = &self.ends.server {
-            check_server("--server", server)?;
-        }
+        check_servers("--server", &self.ends.server)?;
         self.check_kind()
+    }
+
+    fn check_rates(&self) -> anyhow::Result<()> {
+        let (rate, ticks, stamps) = (self.msg_rate, self.tick_rate, self.stamps());
+        let is_paced = !self.reflect_msgs && !self.unpaced;
+        let (what, hint) = match stamps {
+            _ if is_paced && rate > 0 && rate < ticks => (
+                format!("--msg-rate {rate} is below --tick-rate {ticks}"),
+                "each slice has a message at least: raise the one, lower the other, or send none (0)",
+            ),
+            StampRate::PerSecond(stamps) if is_paced && stamps > rate => (
+                format!("--latency-msg-rate {stamps} is above --msg-rate {rate}"),
+                "no more messages carry a time than are sent",
+            ),
+            StampRate::PerSecond(stamps) if stamps > ticks => (
+                format!("--latency-msg-rate {stamps} is above --tick-rate {ticks}"),
+                "a slice has one message with a time: raise --tick-rate, or let all carry one (all)",
+            ),
+            _ => return Ok(()),
+        };
+        Err(Hinted::of_options(what, hint).into())
     }
 
     /// Refuses options of the other end.
@@ -288,40 +284,26 @@ impl TransportPerfArgs {
     fn check_kind(&self) -> anyhow::Result<()> {
         use ConnectionKind::{Encrypted, Http, ReliableMcast, SeqMcast, Shmem, Socket, Websocket};
         let EndArgs { conn_type, encrypted_conn_type, cert, protocols, .. } = &self.ends;
-        let refused = |what: &str, hint: &str| Err(Hinted::of_options(what, hint).into());
         let kinds = "there are socket, websocket and encrypted";
-        match (conn_type, encrypted_conn_type) {
-            (Some(ReliableMcast | SeqMcast), _) => {
-                return refused("RSSL over multicast is not spoken here", kinds);
-            }
+        let is_server = self.end() == End::Server;
+        let (what, hint) = match (conn_type, encrypted_conn_type) {
+            (Some(ReliableMcast | SeqMcast), _) => ("RSSL over multicast is not spoken here", kinds),
             (Some(Shmem), _) => {
-                return refused(
-                    "RSSL over shared memory is not spoken here",
-                    "`tapeline ring pub` measures shared memory",
-                );
+                ("RSSL over shared memory is not spoken here", "`tapeline ring pub` measures shared memory")
             }
-            (Some(Http), _) | (_, Some(Http)) => {
-                return refused("RSSL inside HTTP is not spoken here", kinds);
-            }
+            (Some(Http), _) | (_, Some(Http)) => ("RSSL inside HTTP is not spoken here", kinds),
             (_, Some(kind)) if *conn_type != Some(Encrypted) || !matches!(kind, Socket | Websocket) => {
-                return refused(
-                    "--encrypted-conn-type says what is inside --conn-type encrypted: socket or websocket",
-                    "",
-                );
+                ("--encrypted-conn-type says what is inside --conn-type encrypted: socket or websocket", "")
             }
-            _ => {}
-        }
-        if self.end() == End::Server && *conn_type == Some(Encrypted) && cert.is_none() {
-            return refused(
-                "an encrypted server needs a certificate and a key",
-                "name them with --cert and --key",
-            );
-        }
-        let is_websocket = self.is_websocket() || self.end() == End::Server;
-        if protocols.is_some() && !is_websocket {
-            return refused("--pl names protocols inside a WebSocket", "add --conn-type websocket");
-        }
-        Ok(())
+            (Some(Encrypted), _) if is_server && cert.is_none() => {
+                ("an encrypted server needs a certificate and a key", "name them with --cert and --key")
+            }
+            _ if protocols.is_some() && !is_server && !self.is_websocket() => {
+                ("--pl names protocols inside a WebSocket", "add --conn-type websocket")
+            }
+            _ => return Ok(()),
+        };
+        Err(Hinted::of_options(what, hint).into())
     }
 
     fn is_websocket(&self) -> bool {
@@ -347,7 +329,6 @@ impl TransportPerfArgs {
         settings
     }
 
-    /// The named sub-protocols.
     pub(in super::super) fn protocols(&self) -> Option<&[SubProtocol]> {
         self.ends.protocols.as_ref().map(|SubProtocols(protocols)| &protocols[..])
     }
@@ -435,7 +416,7 @@ impl TransportPerfArgs {
             ("Compression Type", format!("{:?}", settings.compression).to_lowercase()),
             ("Compression Level", settings.compression_level.unwrap_or(COMPRESSION_LEVEL).to_string()),
             ("Tcp_NoDelay", yes(settings.tcp_nodelay.unwrap_or(true))),
-            ("Tick Rate", self.pace.tick_rate.to_string()),
+            ("Tick Rate", self.tick_rate.to_string()),
             ("Use Direct Writes", yes(self.ends.direct_write)),
             ("Latency Log File", self.results.latency_file()),
             ("Summary File", paths::shown(&self.summary_file()).to_string()),
@@ -462,7 +443,7 @@ mod tests {
         let args = parsed("");
         args.check().unwrap();
         assert_eq!((args.end(), args.msg_rate, args.msg_size, args.pack), (End::Server, 100_000, 76, 1));
-        assert_eq!((args.stamps(), args.pace.tick_rate), (StampRate::PerSecond(10), 1_000));
+        assert_eq!((args.stamps(), args.tick_rate), (StampRate::PerSecond(10), 1_000));
         assert_eq!((args.run_time(), args.results.write_stats_interval), (Duration::from_secs(300), 5));
         let settings = args.settings();
         assert_eq!(settings.guaranteed_output_buffers, Some(5_000));

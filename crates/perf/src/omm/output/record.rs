@@ -66,7 +66,6 @@ impl Results<'_> {
         all
     }
 
-    /// The record.
     pub(super) fn record(&self, run: &RunSettings<'_>, cost: &Cost<'_>) -> run_folder::Run {
         let Figures { counts, steady, .. } = &self.figures;
         // For a consumer that reached the steady state, only that phase is measured.
@@ -176,7 +175,6 @@ impl Results<'_> {
         })
     }
 
-    /// Writes the folder's files.
     pub(super) fn write(
         &self,
         folder: &RunFolder,

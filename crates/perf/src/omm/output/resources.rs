@@ -6,7 +6,6 @@ use tapeline_measure::Usage;
 /// Bytes in a megabyte of the guide's tools.
 pub(super) const MEGABYTE: f64 = 1_048_576.0;
 
-/// One sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in super::super) struct Sample {
     /// Since the previous sample.
@@ -27,7 +26,7 @@ impl Sample {
 
 /// All samples of a run.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Resources(Vec<Sample>);
+pub(in super::super) struct Resources(pub(in super::super) Vec<Sample>);
 
 /// The extremes and the mean of all samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -38,18 +37,6 @@ pub(super) struct SampleSpread {
 }
 
 impl Resources {
-    pub(in super::super) fn add(&mut self, sample: Sample) {
-        self.0.push(sample);
-    }
-
-    pub(in super::super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn samples(&self) -> u64 {
-        self.0.len() as u64
-    }
-
     pub(super) fn cpu_percent(&self) -> SampleSpread {
         self.spread(|sample| sample.cpu_percent)
     }

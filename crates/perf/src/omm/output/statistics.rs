@@ -24,7 +24,6 @@ pub(in super::super) struct IntervalEnd {
     pub(in super::super) verdict: Verdict,
 }
 
-/// Names of the columns.
 pub(super) fn header(tool: Tool) -> String {
     let theirs = match tool {
         Tool::Consumer => {
@@ -63,7 +62,6 @@ const PERCENTILES: [(&str, Rank); 5] = [
     ("p99.99", Rank::Hundredths(99_99)),
 ];
 
-/// A row.
 pub(super) fn row(tool: Tool, interval: &Tally, moment: &IntervalEnd) -> String {
     let Tally { counts, updates, posts, generics, .. } = interval;
     let mut cells = vec![utc(moment.utc)];

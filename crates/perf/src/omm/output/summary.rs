@@ -12,7 +12,6 @@ use crate::omm::tool::Tool;
 /// Width of the input names: that of the longest name.
 const NAME: usize = 24;
 
-/// The inputs.
 pub(super) fn inputs(inputs: &[(&str, String)]) -> String {
     let mut text = "--- TEST INPUTS ---\n\n".to_owned();
     for (name, value) in inputs {
@@ -88,9 +87,7 @@ fn of_consumer(lines: &mut SummaryLines, rates: Rates, figures: &Figures, resour
     lines.count("Requests sent", counts.requests);
     lines.count("Refreshes received", counts.images);
     lines.count("Updates received", counts.updates);
-    if rates.posts > 0 {
-        lines.count("Posts sent", counts.posts);
-    }
+    lines.count_if(rates.posts > 0, "Posts sent", counts.posts);
     lines.generic_counts(rates, figures);
     lines.unsent(counts);
     if let Some(seconds) = figures.images_s {
@@ -104,13 +101,9 @@ fn of_consumer(lines: &mut SummaryLines, rates: Rates, figures: &Figures, resour
             None => lines.say("Standby standstill: not over, as images are missing"),
         }
     }
-    if counts.standby_updates > 0 {
-        lines.count("Standby updates received", counts.standby_updates);
-    }
+    lines.count_if(counts.standby_updates > 0, "Standby updates received", counts.standby_updates);
     lines.rate("Avg update rate", figures.overall.per_second);
-    if rates.posts > 0 {
-        lines.rate("Avg posting rate", figures.posts_per_second);
-    }
+    lines.rate_if(rates.posts > 0, "Avg posting rate", figures.posts_per_second);
     lines.generic_rates(rates, figures);
 }
 
@@ -125,16 +118,12 @@ fn of_provider(lines: &mut SummaryLines, rates: Rates, figures: &Figures, resour
         lines.count("Round trips", figures.round_trips.count);
     }
     lines.count("Image requests received", counts.requests);
-    if rates.updates > 0 {
-        lines.count("Updates sent", counts.updates);
-    }
+    lines.count_if(rates.updates > 0, "Updates sent", counts.updates);
     lines.unsent(counts);
     if counts.posts > 0 {
         lines.count("Posts received", counts.posts);
         lines.count("Posts reflected", counts.reflected_posts);
-        if counts.dropped_posts > 0 {
-            lines.count("Posts dropped", counts.dropped_posts);
-        }
+        lines.count_if(counts.dropped_posts > 0, "Posts dropped", counts.dropped_posts);
     }
     lines.resources(resources);
 }
@@ -161,11 +150,21 @@ impl SummaryLines {
         self.say(format_args!("{name}: {count}"));
     }
 
+    fn count_if(&mut self, is_shown: bool, name: &str, count: u64) {
+        if is_shown {
+            self.count(name, count);
+        }
+    }
+
+    fn rate_if(&mut self, is_shown: bool, name: &str, per_second: f64) {
+        if is_shown {
+            self.rate(name, per_second);
+        }
+    }
+
     /// Messages that were queued on connections and never sent, if any.
     pub(super) fn unsent(&mut self, counts: &Counts) {
-        if counts.unsent > 0 {
-            self.count("Messages not sent", counts.unsent);
-        }
+        self.count_if(counts.unsent > 0, "Messages not sent", counts.unsent);
     }
 
     fn seconds(&mut self, name: &str, seconds: f64) {
@@ -198,39 +197,35 @@ impl SummaryLines {
 
     fn generic_counts(&mut self, rates: Rates, figures: &Figures) {
         let counts = &figures.counts;
-        if rates.generics > 0 {
-            self.count("GenMsgs sent", counts.generics_sent);
-        }
-        if counts.generics_received > 0 {
-            self.count("GenMsgs received", counts.generics_received);
-        }
-        if rates.stamped_generics > 0 {
-            self.count("GenMsg latencies sent", counts.stamped_generics);
-        }
-        if figures.generics.count > 0 {
-            self.count("GenMsg latencies received", figures.generics.count);
-        }
+        self.count_if(rates.generics > 0, "GenMsgs sent", counts.generics_sent);
+        self.count_if(counts.generics_received > 0, "GenMsgs received", counts.generics_received);
+        self.count_if(rates.stamped_generics > 0, "GenMsg latencies sent", counts.stamped_generics);
+        self.count_if(figures.generics.count > 0, "GenMsg latencies received", figures.generics.count);
     }
 
     fn generic_rates(&mut self, rates: Rates, figures: &Figures) {
-        if rates.generics > 0 {
-            self.rate("Avg GenMsg send rate", figures.generics_sent_per_second);
-        }
-        if figures.counts.generics_received > 0 {
-            self.rate("Avg GenMsg receive rate", figures.generics_received_per_second);
-        }
-        if rates.stamped_generics > 0 {
-            self.rate("Avg GenMsg latency send rate", figures.stamped_generics_per_second);
-        }
-        if figures.generics.count > 0 {
-            self.rate("Avg GenMsg latency receive rate", figures.timed_generics_per_second);
-        }
+        self.rate_if(rates.generics > 0, "Avg GenMsg send rate", figures.generics_sent_per_second);
+        self.rate_if(
+            figures.counts.generics_received > 0,
+            "Avg GenMsg receive rate",
+            figures.generics_received_per_second,
+        );
+        self.rate_if(
+            rates.stamped_generics > 0,
+            "Avg GenMsg latency send rate",
+            figures.stamped_generics_per_second,
+        );
+        self.rate_if(
+            figures.generics.count > 0,
+            "Avg GenMsg latency receive rate",
+            figures.timed_generics_per_second,
+        );
     }
 
     pub(super) fn resources(&mut self, resources: Option<&Resources>) {
         let Some(resources) = resources else { return };
         let (cpu, memory) = (resources.cpu_percent(), resources.memory_mb());
-        self.count("CPU/Memory samples", resources.samples());
+        self.count("CPU/Memory samples", resources.0.len() as u64);
         for (name, unit, spread) in [("CPU", "%", cpu), ("Memory", "MB", memory)] {
             for (what, value) in [("max", spread.most), ("min", spread.least), ("avg", spread.mean)] {
                 self.say(format_args!("{name} Usage {what} ({unit}): {value:.2}"));

@@ -10,7 +10,6 @@ use crate::omm::sums::{Figures, Moments};
 use crate::omm::tally::{Counts, Tally, Times};
 use crate::run_folder::Throughput;
 
-/// Names of the columns.
 pub(super) const COLUMNS: &str = "UTC, Msgs sent, Bytes sent, Msgs received, Bytes received, \
     Latency msgs received, Latency avg (usec), Latency std dev (usec), Latency max (usec), Latency min (usec), \
     CPU usage (%), Memory (MB)";

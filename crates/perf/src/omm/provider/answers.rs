@@ -16,7 +16,7 @@ use tapeline_omm::rwf::{
 };
 
 use super::super::tally::Counts;
-use super::items::Items;
+use super::items::{Answer, Items};
 use super::working::Desk;
 
 /// A consumer while its events are handled.
@@ -51,7 +51,6 @@ impl Reflections {
         self.bytes
     }
 
-    /// Whether no post is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -106,62 +105,45 @@ impl Reflections {
 
 impl ProviderApplication for Answers<'_> {
     fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>) {
-        let answered = match event {
-            ProviderEvent::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
+        let tally = &mut self.desk.link.tally;
+        let mut answered = Ok(());
+        match event {
+            ProviderEvent::Login { request, is_reissue } => {
+                answered = self.login(provider, out, &request, is_reissue);
+            }
             ProviderEvent::Directory { stream, .. } => {
-                provider.directory(out, stream, &self.desk.plan.services).map(|_| ())
+                answered = provider.directory(out, stream, &self.desk.plan.services).map(|_| ());
             }
             ProviderEvent::Dictionary { stream, .. } => {
                 let _ = provider.dictionary(out, stream, &self.desk.plan.dictionary);
-                Ok(())
             }
-            ProviderEvent::Open { stream, request } => {
-                self.open(provider, stream, &request);
-                Ok(())
+            ProviderEvent::Open { stream, request } => self.open(provider, stream, &request),
+            ProviderEvent::Reissue { stream, request } if request.wants_refresh() => {
+                self.items.ask_again(provider, stream);
             }
-            ProviderEvent::Reissue { stream, request } => {
-                if request.wants_refresh() {
-                    self.items.ask_again(provider, stream);
-                }
-                Ok(())
-            }
-            ProviderEvent::Closed { stream } => {
-                self.items.close(stream);
-                Ok(())
-            }
+            ProviderEvent::Closed { stream } => self.items.close(stream),
             ProviderEvent::Post { stream, header, message, receipt } => {
-                self.desk.link.tally.counts.posts += 1;
+                tally.counts.posts += 1;
                 let nak = self.post(provider, out, stream, &header, &message);
                 if let Some(receipt) = receipt {
                     // Under back pressure the role queues the acknowledgement, or disconnects a consumer that does
                     // not read.
                     let _ = provider.ack(out, receipt, nak);
                 }
-                Ok(())
             }
-            ProviderEvent::Generic { message, .. } => {
-                self.desk.heard_generic(&message);
-                Ok(())
-            }
-            ProviderEvent::Standing { takes_over: true } => {
-                self.items.take_over(provider);
-                Ok(())
-            }
-            ProviderEvent::RoundTrip { ns } => {
-                self.desk.link.tally.round_trips.record(ns.cast_signed());
-                Ok(())
-            }
+            ProviderEvent::Generic { message, .. } => self.desk.heard_generic(&message),
+            ProviderEvent::Standing { takes_over: true } => self.items.take_over(provider),
+            ProviderEvent::RoundTrip { ns } => tally.round_trips.record(ns.cast_signed()),
             ProviderEvent::Malformed(fault) => {
-                self.desk.link.tally.counts.malformed += 1;
+                tally.counts.malformed += 1;
                 // One line per connection: a peer can send any number of them.
                 if provider.counters().malformed == 1 {
                     let user = self.user.escape_debug();
                     anstream::eprintln!("note: a message of {user} cannot be read: {fault}");
                 }
-                Ok(())
             }
-            _ => Ok(()),
-        };
+            _ => {}
+        }
         if let Err(refused) = answered {
             self.desk.cannot_write(&refused);
         }
@@ -224,7 +206,7 @@ impl Answers<'_> {
         } else {
             return self.items.ask(provider, stream);
         };
-        self.items.refuse(provider, stream, code, text);
+        self.items.owe(provider, stream, Answer::Closed(code, text));
     }
 
     /// Sends a post back unchanged as an update of its item; returns the reason if it does not.

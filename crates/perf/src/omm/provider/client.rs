@@ -173,7 +173,6 @@ impl ProviderClient {
     }
 }
 
-/// Sends an image.
 fn image(
     provider: &mut Provider,
     out: &mut RoleOutbox<'_, '_>,

@@ -61,7 +61,6 @@ impl Items {
         self.open.len()
     }
 
-    /// Adds a requested item.
     pub(super) fn ask(&mut self, provider: &Provider, stream: StreamHandle) {
         self.asked += 1;
         let index = stream.index();
@@ -72,7 +71,6 @@ impl Items {
         self.owe(provider, stream, Answer::Image);
     }
 
-    /// Requests another image.
     pub(super) fn ask_again(&mut self, provider: &Provider, stream: StreamHandle) {
         if let Some(spot) = self.spots.get_mut(stream.index()).filter(|spot| spot.is_asked)
             && !std::mem::replace(&mut spot.is_waiting, true)
@@ -91,23 +89,10 @@ impl Items {
         }
     }
 
-    /// Refuses a stream.
-    pub(super) fn refuse(
-        &mut self,
-        provider: &Provider,
-        stream: StreamHandle,
-        code: StateCode,
-        text: &'static [u8],
-    ) {
-        self.owe(provider, stream, Answer::Closed(code, text));
-    }
-
-    /// The first outstanding answer.
     pub(super) fn first_answer(&self) -> Option<(StreamHandle, Answer)> {
         self.answers.front().copied()
     }
 
-    /// Whether an answer is outstanding.
     pub(super) fn owes(&self) -> bool {
         !self.answers.is_empty()
     }
@@ -128,7 +113,6 @@ impl Items {
         }
     }
 
-    /// Closes an item.
     pub(super) fn close(&mut self, stream: StreamHandle) {
         let spot = self.spots.get_mut(stream.index()).map(std::mem::take).unwrap_or_default();
         self.asked -= usize::from(spot.is_asked);
@@ -172,7 +156,7 @@ impl Items {
     }
 
     /// Queues an answer. If a stream was closed and reopened repeatedly, only its last answer is of use.
-    fn owe(&mut self, provider: &Provider, stream: StreamHandle, answer: Answer) {
+    pub(super) fn owe(&mut self, provider: &Provider, stream: StreamHandle, answer: Answer) {
         if self.answers.len() >= 2 * provider.open_streams() + MOST_CLOSED {
             self.answers.retain(|(stream, _)| provider.stream_id(*stream).is_some());
         }

@@ -19,12 +19,11 @@ mod plan;
 mod working;
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_client::ema_config::Group;
 use tapeline_console::failure::Hinted;
-use tapeline_wire::rssl::Reactor;
 
 use self::plan::ProviderPlan;
 use super::collect::{self, Limit, Rates, RunSettings};
@@ -40,7 +39,7 @@ const MOST_HELD: usize = 256 << 20;
 
 /// Runs a thread of a provider with these options, on a listening reactor.
 #[cfg(test)]
-pub(super) fn serve(options: &str, reactor: Reactor, link: super::link::Link) {
+pub(super) fn serve(options: &str, reactor: tapeline_wire::rssl::Reactor, link: super::link::Link) {
     let args = super::options::of::<ProviderArgs>(options);
     let plan = ProviderPlan::new(&args, tapeline_client::ema_config::Chosen::default()).unwrap();
     working::work(&Arc::new(plan), 0, reactor, link);
@@ -64,14 +63,9 @@ impl ProviderArgs {
         let (address, mut settings) = self.server.listen(hosts, USUAL_PORT)?;
         plan.publishing.check_pack(settings.max_fragment_size)?;
         Arc::make_mut(&mut settings).pack_bytes = Some(self.publishing.pack_bytes());
-        let threads = self.run.threads.threads.iter();
-        let mut reactors = threads.map(|_| Reactor::new(MOST_CONNECTIONS)).collect::<Result<Vec<_>, _>>()?;
+        let mut reactors = collect::reactors(self.run.threads(), MOST_CONNECTIONS)?;
         reactors.iter_mut().for_each(|reactor| reactor.limit_held(MOST_HELD));
-        let doors = reactors.iter_mut().map(Reactor::door).collect::<Result<Vec<_>, _>>()?;
-        if let Some(first) = reactors.first_mut() {
-            let address = first.listen_for(&doors, address, &settings)?;
-            anstream::println!("listening at {address}");
-        }
+        collect::listen(&mut reactors, address, &settings)?;
         let run = RunSettings {
             tool: Tool::Provider,
             inputs: self.test_inputs(&plan.name, plan.service_name(), &plan.dictionary_files),
@@ -91,17 +85,11 @@ impl ProviderArgs {
                 },
                 ..Rates::default()
             },
-            tick_rate: self.run.pace.tick_rate,
+            tick_rate: self.run.tick_rate,
             unit: plan.publishing.unit,
         };
-        // Each thread takes its own.
-        let reactors: Vec<_> = reactors.into_iter().map(|reactor| Mutex::new(Some(reactor))).collect();
-        let reactors = Arc::new(reactors);
-        collect::run(&run, move |number, link| {
-            let reactor = reactors[number].lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(reactor) = reactor {
-                working::work(&plan, number, reactor, link);
-            }
+        collect::run_on(&run, reactors, move |number, reactor, link| {
+            working::work(&plan, number, reactor, link);
         })
     }
 }

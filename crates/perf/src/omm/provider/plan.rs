@@ -94,7 +94,6 @@ impl ProviderPlan {
         (interval > 0).then(|| Duration::from_millis(interval))
     }
 
-    /// The name of the service.
     pub(super) fn service_name(&self) -> &str {
         self.services.services().next().and_then(ServiceEntry::name).unwrap_or_default()
     }

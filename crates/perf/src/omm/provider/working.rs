@@ -8,7 +8,7 @@ use tapeline_client::connection::SharedTexts;
 use tapeline_client::server::{Connections, Serve};
 use tapeline_console::omm::say_accept_error;
 use tapeline_console::omm::say_notes;
-use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_measure::Nanos;
 use tapeline_omm::Refused;
 use tapeline_omm::rwf::{DataType, MessageClass, MessageView};
 use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
@@ -18,7 +18,7 @@ use super::super::consumer::decoding::{Decoder, Found};
 use super::super::dispatching::{self, Dispatched};
 use super::super::link::Link;
 use super::super::slices::Slices;
-use super::super::stamp::{self, Stamp};
+use super::super::stamp::{self, now};
 use super::super::tally::{Kind, RunPhase, Timed};
 use super::answers::Answers;
 use super::client::ProviderClient;
@@ -85,7 +85,7 @@ impl Working {
             reflected: 0,
             unwritten: 0,
         };
-        let slices = Slices::new(plan.publishing.tick_rate, Nanos(monotonic_ns()));
+        let slices = Slices::new(plan.publishing.tick_rate, now());
         Self { thread, desk, reactor, clients: Connections::default(), slices, is_behind: false }
     }
 
@@ -112,10 +112,10 @@ impl Working {
     /// Flushes queued output, then closes, so that consumers receive every message that counts as sent. Messages
     /// still queued at the time limit count as unsent.
     fn drain(&mut self) -> anyhow::Result<()> {
-        let end = monotonic_ns() + GOODBYE_NS;
-        while !self.is_out() && monotonic_ns() < end {
+        let end = now() + GOODBYE_NS;
+        while !self.is_out() && now() < end {
             self.reactor.wait(IDLE)?;
-            self.clients.receive(&mut self.desk, &mut self.reactor, Nanos(monotonic_ns()));
+            self.clients.receive(&mut self.desk, &mut self.reactor, now());
             say_accept_error(&mut self.reactor);
         }
         for (id, client) in &self.clients.open {
@@ -140,7 +140,7 @@ impl Working {
 
     /// Processes received messages.
     fn receive(&mut self) {
-        let now = Nanos(monotonic_ns());
+        let now = now();
         self.clients.receive(&mut self.desk, &mut self.reactor, now);
         say_accept_error(&mut self.reactor);
         self.clients.tick(&mut self.desk, &mut self.reactor, now);
@@ -149,7 +149,7 @@ impl Working {
     /// Sends due messages; returns the time until there is more to do.
     fn give(&mut self) -> Duration {
         if self.is_behind {
-            self.answer_once(Nanos(monotonic_ns()));
+            self.answer_once(now());
         }
         let progress = self.send();
         self.is_behind = progress != Progress::Done;
@@ -166,14 +166,14 @@ impl Working {
             (false, false) => idle,
             (false, true) => {
                 let next = self.slices.due_of(self.desk.begun);
-                Duration::from_nanos(next.0.saturating_sub(monotonic_ns())).min(idle)
+                Duration::from_nanos(next.0.saturating_sub(now().0)).min(idle)
             }
         }
     }
 
     /// Sends the messages due in the slices that have begun; returns the combined progress of all clients.
     fn send(&mut self) -> Progress {
-        let now = Nanos(monotonic_ns());
+        let now = now();
         let begun = self.slices.begun(now);
         let before = std::mem::replace(&mut self.desk.begun, begun);
         if self.clients.open.values().any(ProviderClient::is_active) {
@@ -206,8 +206,8 @@ impl Working {
     fn answer(&mut self) -> bool {
         let next = self.slices.due_of(self.desk.begun);
         loop {
-            let is_busy = self.answer_once(Nanos(monotonic_ns()));
-            if !is_busy || Nanos(monotonic_ns()) >= next {
+            let is_busy = self.answer_once(now());
+            if !is_busy || now() >= next {
                 return is_busy;
             }
         }
@@ -231,7 +231,7 @@ impl Dispatched for Working {
         }
         if self.desk.plan.round_trips().is_some() {
             // Round trips are also due while no messages arrive.
-            self.clients.tick(&mut self.desk, &mut self.reactor, Nanos(monotonic_ns()));
+            self.clients.tick(&mut self.desk, &mut self.reactor, now());
         }
         let wait = self.give();
         self.desk.link.settle();
@@ -251,9 +251,7 @@ impl Desk {
         let Some(found) = self.decode(message.container(), message.payload()) else { return };
         if found.generic > 0 {
             let unit = self.plan.publishing.unit;
-            let due = Some(found.due).filter(|due| *due > 0).map(|due| unit.ns_of(due));
-            let stamp = Stamp { field: stamp::GENERIC, sent: unit.ns_of(found.generic), due };
-            self.link.tally.time(Timed::new(Kind::Generic, stamp, monotonic_ns()));
+            self.link.tally.time(Timed::new(Kind::Generic, unit, found.generic, found.due, now().0));
         }
     }
 
@@ -293,7 +291,7 @@ impl Serve for Desk {
         }
         // Round trips use the actual time, not the time when the turn began.
         let measures_round_trips = self.plan.round_trips().is_some();
-        let now = if measures_round_trips { Nanos(monotonic_ns()) } else { now };
+        let now = if measures_round_trips { stamp::now() } else { now };
         let ProviderClient { provider, room, items, reflections, user, .. } = client;
         let mut answers = Answers { desk: self, items, reflections, user, now };
         let done = match message {

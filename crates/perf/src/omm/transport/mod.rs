@@ -17,11 +17,11 @@ mod sending;
 mod working;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use tapeline_client::endpoint::Endpoint;
-use tapeline_wire::rssl::{ConnectionSettings, Reactor};
+use tapeline_wire::rssl::ConnectionSettings;
 
 pub(super) use self::message::SHORTEST;
 use self::sending::{Load, SendRate};
@@ -45,10 +45,14 @@ impl TransportPerfArgs {
             End::Client => {
                 let endpoint = self.client().endpoints(Vec::new(), "")?.remove(0);
                 let settings = self.opaque(&endpoint.settings);
-                let reactors = (0..threads).map(|_| Reactor::new(1)).collect::<Result<Vec<_>, _>>()?;
-                (Some(Endpoint { settings, ..endpoint }), reactors)
+                (Some(Endpoint { settings, ..endpoint }), collect::reactors(threads, 1)?)
             }
-            End::Server => (None, self.listen(threads)?),
+            End::Server => {
+                let (address, settings) = self.listener().listen(Vec::new(), 0)?;
+                let mut reactors = collect::reactors(threads, MOST_CONNECTIONS)?;
+                collect::listen(&mut reactors, address, &self.opaque(&settings))?;
+                (None, reactors)
+            }
         };
         let plan = Arc::new(TransportPlan {
             endpoint,
@@ -59,7 +63,7 @@ impl TransportPerfArgs {
                 says_due: !self.no_due,
                 len: self.msg_size as usize,
                 pack: self.pack,
-                tick_rate: self.pace.tick_rate,
+                tick_rate: self.tick_rate,
             },
             open: AtomicUsize::new(0),
             opened: AtomicUsize::new(0),
@@ -76,31 +80,12 @@ impl TransportPerfArgs {
             is_timed: self.run_time.is_some(),
             images: Vec::new(),
             rates: Rates::default(),
-            tick_rate: self.pace.tick_rate,
+            tick_rate: self.tick_rate,
             unit: Unit::Nanos,
         };
-        // Each thread takes its own.
-        let reactors: Vec<_> = reactors.into_iter().map(|reactor| Mutex::new(Some(reactor))).collect();
-        let reactors = Arc::new(reactors);
-        collect::run(&run, move |number, link| {
-            let reactor = reactors[number].lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(reactor) = reactor {
-                working::work(&plan, number, reactor, link);
-            }
+        collect::run_on(&run, reactors, move |number, reactor, link| {
+            working::work(&plan, number, reactor, link);
         })
-    }
-
-    /// Creates the reactors of a server's threads, which share one port.
-    fn listen(&self, threads: usize) -> anyhow::Result<Vec<Reactor>> {
-        let (address, settings) = self.listener().listen(Vec::new(), 0)?;
-        let mut reactors =
-            (0..threads).map(|_| Reactor::new(MOST_CONNECTIONS)).collect::<Result<Vec<_>, _>>()?;
-        let doors = reactors.iter_mut().map(Reactor::door).collect::<Result<Vec<_>, _>>()?;
-        if let Some(first) = reactors.first_mut() {
-            let address = first.listen_for(&doors, address, &self.opaque(&settings))?;
-            tapeline_console::output::print(&format!("listening at {address}"))?;
-        }
-        Ok(reactors)
     }
 
     /// The same settings for transport messages.

@@ -3,8 +3,9 @@
 use tapeline_measure::{Nanos, Pacer, monotonic_ns};
 use tapeline_wire::rssl::{Sender, Sent};
 
+use super::super::bursts::Bursts;
 use super::super::options::StampRate;
-use super::super::slices::{Lots, Share, Slices};
+use super::super::slices::Slices;
 use super::super::tally::Tally;
 use super::message::{Said, Template};
 
@@ -19,7 +20,6 @@ pub(super) struct Load {
     pub(super) len: usize,
     /// Maximum messages in a frame.
     pub(super) pack: u32,
-    /// Slices per second.
     pub(super) tick_rate: u64,
 }
 
@@ -59,11 +59,9 @@ pub(super) struct Sending {
 enum Pace {
     Bursts {
         slices: Slices,
-        share: Share,
-        stamps: Stamps,
+        bursts: Bursts,
         /// Slices that had begun at the last turn.
         begun: u64,
-        burst: Burst,
     },
     Unpaced {
         start: Nanos,
@@ -74,22 +72,6 @@ enum Pace {
     },
 }
 
-/// The messages of a burst that carry a time.
-#[derive(Debug)]
-enum Stamps {
-    Some(Lots),
-    All,
-}
-
-/// The rest of a slice's burst.
-#[derive(Debug)]
-struct Burst {
-    left: u64,
-    /// The value of `left` at the message that carries a time.
-    stamp: Option<u64>,
-    due: Nanos,
-}
-
 impl Sending {
     /// For a connection that has just been opened; `None` if nothing is to be sent. Equal seeds draw equally.
     pub(super) fn new(load: &Load, is_json: bool, now: Nanos, seed: u64) -> Option<Self> {
@@ -98,13 +80,8 @@ impl Sending {
             SendRate::PerSecond(0) => return None,
             SendRate::PerSecond(rate) => Pace::Bursts {
                 slices: Slices::new(load.tick_rate, start),
-                share: Share::new(rate, load.tick_rate),
-                stamps: match load.stamps {
-                    StampRate::PerSecond(rate) => Stamps::Some(Lots::new(rate, load.tick_rate, seed)),
-                    StampRate::All => Stamps::All,
-                },
+                bursts: Bursts::new(rate, load.stamps, load.tick_rate, 0, seed),
                 begun: 0,
-                burst: Burst { left: 0, stamp: None, due: start },
             },
             SendRate::Unpaced => {
                 let hz = if let StampRate::PerSecond(hz) = load.stamps { hz } else { 0 };
@@ -142,8 +119,7 @@ impl Sending {
     pub(super) fn due(&self) -> Option<Nanos> {
         match &self.pace {
             _ if self.is_held => None,
-            Pace::Bursts { burst, .. } if burst.left > 0 => Some(burst.due),
-            Pace::Bursts { slices, .. } => Some(slices.due()),
+            Pace::Bursts { slices, bursts, .. } => bursts.due().or_else(|| Some(slices.due())),
             Pace::Unpaced { start, .. } => Some(*start),
         }
     }
@@ -155,9 +131,9 @@ impl Sending {
 
     /// Sends due messages, up to the limit of one turn.
     pub(super) fn turn(&mut self, now: Nanos, sender: &mut Sender<'_>, tally: &mut Tally) {
-        if let Pace::Bursts { slices, share, begun, .. } = &mut self.pace {
+        if let Pace::Bursts { slices, bursts, begun } = &mut self.pace {
             let before = std::mem::replace(begun, slices.begun(now));
-            tally.counts.messages_due += share.in_first(*begun) - share.in_first(before);
+            tally.counts.messages_due += bursts.due_between(before, *begun);
             if self.is_held {
                 tally.counts.held_back += *begun - before;
             }
@@ -209,20 +185,13 @@ impl Sending {
     #[inline]
     fn next(&mut self, now: Nanos, tally: &mut Tally) -> Option<Option<Option<Nanos>>> {
         match &mut self.pace {
-            Pace::Bursts { slices, share, stamps, burst, .. } => {
-                while burst.left == 0 {
-                    let (slice, due) = slices.begin(now)?;
-                    tally.slice(now.since(due));
-                    let left = share.burst(slice);
-                    let stamp = match stamps {
-                        Stamps::Some(lots) => lots.draw(left).map(|number| left - number),
-                        Stamps::All => None,
-                    };
-                    *burst = Burst { left, stamp, due };
+            Pace::Bursts { slices, bursts, .. } => loop {
+                if let Some(due) = bursts.next(slices, slices.taken()) {
+                    return Some(due.is_stamped.then_some(Some(due.at)));
                 }
-                let is_stamped = burst.stamp == Some(burst.left) || matches!(stamps, Stamps::All);
-                Some(is_stamped.then_some(Some(burst.due)))
-            }
+                let (_, due) = slices.begin(now)?;
+                tally.slice(now.since(due));
+            },
             Pace::Unpaced { start, stamps, stamp_pacer, stamped } => {
                 if now < *start {
                     return None;
@@ -245,7 +214,7 @@ impl Sending {
         counts.bytes_sent += len;
         counts.stamped_messages += u64::from(is_stamped);
         match &mut self.pace {
-            Pace::Bursts { burst, .. } => burst.left -= 1,
+            Pace::Bursts { bursts, .. } => bursts.sent(),
             Pace::Unpaced { stamps, stamp_pacer, stamped, start }
                 if is_stamped && *stamps != StampRate::All =>
             {

@@ -9,13 +9,14 @@ use std::time::Duration;
 use tapeline_client::connection::MOST_MALFORMED;
 use tapeline_client::endpoint::{Endpoint, resolve};
 use tapeline_console::failure::Hinted;
-use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{
     ConnectionId, Delivery, Event, Handler, Negotiated, Reactor, Reason, Sender, Sent,
 };
 
 use super::super::link::{Link, Word};
 use super::super::options::TransportPerfArgs;
+use super::super::stamp::now;
 use super::super::tally::{Milestone, RunPhase, Tally};
 use super::hearing::Heard;
 use super::sending::{Load, Sending};
@@ -41,7 +42,6 @@ pub(super) struct TransportPlan {
     pub(super) opened: AtomicUsize,
 }
 
-/// Runs one thread's work.
 pub(super) fn work(plan: &Arc<TransportPlan>, thread: usize, mut reactor: Reactor, mut link: Link) {
     link.begin(RunPhase::Steady);
     let mut working = Working {
@@ -87,7 +87,6 @@ struct Working {
     is_lost: bool,
 }
 
-/// One connection.
 struct Flow {
     id: ConnectionId,
     /// The peer's version text.
@@ -108,11 +107,6 @@ struct Reflections {
     bytes: usize,
     /// Reflected messages.
     sent: u64,
-}
-
-/// The clock of this module and of the times in messages.
-fn now() -> Nanos {
-    Nanos(monotonic_ns())
 }
 
 impl Working {
