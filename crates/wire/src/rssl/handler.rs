@@ -21,7 +21,7 @@ pub struct Delivery<'r, 's> {
 
 /// Handles the events of a [`Reactor`], in [`Reactor::handle`].
 pub trait Handler {
-    /// Why no more events are handled; [`Infallible`] if nothing can go wrong.
+    /// Why no more events are handled; [`Infallible`](std::convert::Infallible) if nothing can go wrong.
     type Error;
 
     /// Handles an event of a connection.
