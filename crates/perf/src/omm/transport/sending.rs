@@ -39,8 +39,9 @@ const TURN: u64 = 1_024;
 /// framing of a JSON stream that follows closely after the WebSocket handshake.
 const SETTLING_NS: u64 = 200_000_000;
 
+/// The sending side of one connection.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct FlowSender {
     template: Template,
     says_due: bool,
     pace: Pace,
@@ -72,7 +73,7 @@ enum Pace {
     },
 }
 
-impl Sending {
+impl FlowSender {
     /// For a connection that has just been opened; `None` if nothing is to be sent. Equal seeds draw equally.
     pub(super) fn new(load: &Load, is_json: bool, now: Nanos, seed: u64) -> Option<Self> {
         let start = if is_json { now + SETTLING_NS } else { now };
@@ -263,7 +264,7 @@ mod tests {
                 pack: 1,
                 tick_rate: 1,
             };
-            let mut sending = Sending::new(&load, false, Nanos(0), 1).unwrap();
+            let mut sending = FlowSender::new(&load, false, Nanos(0), 1).unwrap();
             let mut tally = Tally::new(Terms::default());
             sending.turn(Nanos(0), &mut client.sender(id).unwrap(), &mut tally);
             (sending.is_unfit(), tally.counts.messages_sent)

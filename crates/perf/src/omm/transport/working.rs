@@ -19,7 +19,7 @@ use super::super::options::TransportPerfArgs;
 use super::super::stamp::now;
 use super::super::tally::{Milestone, RunPhase, Tally};
 use super::hearing::Heard;
-use super::sending::{Load, Sending};
+use super::sending::{FlowSender, Load};
 
 /// Maximum time between two checks for the end.
 const TURN: Duration = Duration::from_millis(100);
@@ -93,7 +93,7 @@ struct Flow {
     peer: String,
     is_json: bool,
     /// `None`: it sends no messages of its own.
-    sending: Option<Sending>,
+    sending: Option<FlowSender>,
     heard: Heard,
     back: Reflections,
     /// Messages that were queued and never sent.
@@ -354,7 +354,7 @@ impl Flow {
         let is_json = agreed.is_json();
         // Seeded by the clock, so that no two connections draw the same slices.
         let sending =
-            (!plan.args.reflect_msgs).then(|| Sending::new(&plan.load, is_json, now, now.0)).flatten();
+            (!plan.args.reflect_msgs).then(|| FlowSender::new(&plan.load, is_json, now, now.0)).flatten();
         let (heard, back) = (Heard::default(), Reflections::default());
         Self { id, peer: agreed.peer_version.clone(), is_json, sending, heard, back, unsent: 0 }
     }
