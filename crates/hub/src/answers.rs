@@ -45,25 +45,20 @@ impl Hub {
 
     /// Handles an answer of a source.
     pub fn answer(&mut self, now: Nanos, answer: Answer, connections: &mut impl Connections) {
+        self.now = now;
         self.counters.answers += 1;
-        self.fold_all(now, connections);
+        self.fold_all(connections);
         let is_taken = match answer {
-            Answer::Status { item, message } => self.status_answer(now, &item, &message, connections),
-            Answer::Private { ticket, message } => self.private_answer(now, ticket, &message, connections),
+            Answer::Status { item, message } => self.status_answer(&item, &message, connections),
+            Answer::Private { ticket, message } => self.private_answer(ticket, &message, connections),
             Answer::Ack { ticket, message } => self.ack(ticket, &message, connections),
-            Answer::Generic { item, message } => self.generic_answer(now, &item, &message, connections),
+            Answer::Generic { item, message } => self.generic_answer(&item, &message, connections),
             _ => false,
         };
         self.counters.stray_answers += u64::from(!is_taken);
     }
 
-    fn status_answer(
-        &mut self,
-        now: Nanos,
-        item: &ItemName,
-        message: &[u8],
-        connections: &mut impl Connections,
-    ) -> bool {
+    fn status_answer(&mut self, item: &ItemName, message: &[u8], connections: &mut impl Connections) -> bool {
         let Some(place) = self.shared.find(item) else { return false };
         let Some(there) = self.shared.interest.get(place).filter(|item| !item.is_of_feeds()) else {
             return false;
@@ -73,32 +68,26 @@ impl Hub {
         if there.has_image || there.streams.iter().any(|open| open.phase == StreamPhase::Current) {
             return false;
         }
-        self.item_status(now, place, Seq(self.next_seq), message, connections);
+        self.item_status(place, Seq(self.next_seq), message, connections);
         true
     }
 
     /// Sends a message on a private stream. If the client has no capacity for it, the stream is closed, because the loss cannot be repaired.
-    fn private_answer(
-        &mut self,
-        now: Nanos,
-        ticket: Ticket,
-        message: &[u8],
-        connections: &mut impl Connections,
-    ) -> bool {
+    fn private_answer(&mut self, ticket: Ticket, message: &[u8], connections: &mut impl Connections) -> bool {
         let Some((id, stream)) = self.shared.private.stream(ticket) else { return false };
         let Some(session) = self.sessions.get_live(id) else { return false };
         let Session { provider, backlog, session_state } = session;
         let mut sent = Sent::Full;
         if !session_state.is_full {
             let there = connections
-                .with(id, |out| provider.pass_on(now, &mut Behind::new(backlog, out), stream, message));
+                .with(id, |out| provider.pass_on(self.now, &mut Behind::new(backlog, out), stream, message));
             sent = there.unwrap_or(Sent::NotOpen);
         }
         if sent == Sent::Full {
-            session_state.found_no_room(now);
+            session_state.found_no_room(self.now);
             if self.shared.overflow.has_room(message.len() + LONGEST_KEY) {
-                sent = provider.pass_on(now, backlog.for_all(), stream, message);
-                self.shared.overflow.count(now, session_state, backlog);
+                sent = provider.pass_on(self.now, backlog.for_all(), stream, message);
+                self.shared.overflow.count(self.now, session_state, backlog);
             }
             if matches!(session_state.slow, SlowPolicy::Block { .. }) && !session_state.holds {
                 session_state.holds = self.shared.hold(id, provider, true);
@@ -116,7 +105,7 @@ impl Hub {
             }
             Sent::NotOpen => {}
             Sent::Full | Sent::TooLong => {
-                self.end_private(now, id, stream, ticket, connections);
+                self.end_private(id, stream, ticket, connections);
                 return true;
             }
         }
@@ -135,7 +124,6 @@ impl Hub {
     /// Ends a private stream that cannot continue.
     fn end_private(
         &mut self,
-        now: Nanos,
         id: SessionId,
         stream: StreamHandle,
         ticket: Ticket,
@@ -144,7 +132,7 @@ impl Hub {
         self.shared.private.close(id, stream);
         self.shared.demands.last_word(Demand::ClosePrivate { ticket });
         let state = suspect(StreamState::CLOSED_RECOVER, StateCode::NO_RESOURCES, NO_ROOM_FOR_MESSAGE);
-        self.say_last(now, id, stream, state, connections);
+        self.say_last(id, stream, state, connections);
     }
 
     /// Sends the receipt of a post, with the client's own number.
@@ -166,7 +154,6 @@ impl Hub {
     /// Sends a generic message to all clients with the item open. It is in no image: a client without capacity loses it, and the loss is counted.
     fn generic_answer(
         &mut self,
-        now: Nanos,
         item: &ItemName,
         message: &[u8],
         connections: &mut impl Connections,
@@ -184,7 +171,7 @@ impl Hub {
                 Sent::Full
             } else {
                 let there = connections.with(open.session, |out| {
-                    provider.pass_on(now, &mut Behind::new(backlog, out), open.stream, message)
+                    provider.pass_on(self.now, &mut Behind::new(backlog, out), open.stream, message)
                 });
                 there.unwrap_or(Sent::NotOpen)
             };

@@ -32,16 +32,17 @@ use crate::views::choose;
 impl Hub {
     /// Takes the next tick of the plant's ring.
     pub fn tick(&mut self, now: Nanos, tick: &Tick<'_>, connections: &mut impl Connections) {
+        self.now = now;
         self.counters.ticks += 1;
         let seq = tick.header.seq.0;
         let missing = seq.saturating_sub(self.next_seq);
         if missing > 0 && self.next_seq > 0 {
-            self.missed(now, missing, connections);
+            self.missed(missing, connections);
         }
         self.next_seq = seq.saturating_add(1);
         if tick.header.kind != Kind::Update || tick.header.flags.contains(tick::Flags::LAST) {
             // The next steps read images, or remove an item.
-            self.fold_all(now, connections);
+            self.fold_all(connections);
         }
         let is_of_feeds = self.shared.services.is_of_feeds(tick.header.service);
         if is_of_feeds && !self.shared.is_up {
@@ -53,9 +54,9 @@ impl Hub {
                 return;
             }
             if !is_of_feeds {
-                self.service_tick(now, tick, connections);
+                self.service_tick(tick, connections);
             } else if let Some(group) = self.shared.feeds.status(tick, !self.resync.takes_image()) {
-                self.tell(now, [ServicePart::Group(group)], connections);
+                self.tell([ServicePart::Group(group)], connections);
             }
             return;
         }
@@ -64,7 +65,7 @@ impl Hub {
             return;
         };
         if tick.header.flags.contains(tick::Flags::LAST) {
-            return self.number_ends(now, tick, &message, connections);
+            return self.number_ends(tick, &message, connections);
         }
         if !is_of_feeds && message.header().is_err() {
             // No client could read it. The bytes after the header are checked when the tick is folded into an image.
@@ -72,7 +73,7 @@ impl Hub {
             return;
         }
         let known = self.shared.interest.of_number(tick.header.item, message.domain());
-        let Some(place) = known.or_else(|| self.appear(now, tick, message.domain(), connections)) else {
+        let Some(place) = known.or_else(|| self.appear(tick, message.domain(), connections)) else {
             return;
         };
         let Some(item) = self.shared.interest.get_mut(place) else { return };
@@ -86,9 +87,9 @@ impl Hub {
             return;
         }
         match tick.header.kind {
-            Kind::Update => self.update(now, place, tick, connections),
-            Kind::Refresh => self.refresh(now, place, tick, &message, connections),
-            Kind::Status => self.item_status(now, place, tick.header.seq, tick.body, connections),
+            Kind::Update => self.update(place, tick, connections),
+            Kind::Refresh => self.refresh(place, tick, &message, connections),
+            Kind::Status => self.item_status(place, tick.header.seq, tick.body, connections),
             // A kind of a later version of the plant.
             _ => self.counters.unusable += 1,
         }
@@ -97,9 +98,10 @@ impl Hub {
     /// Reports the feeds' service as up before its first tick, so that clients can request items that will appear.
     #[cold]
     pub fn bring_up(&mut self, now: Nanos, connections: &mut impl Connections) {
+        self.now = now;
         if self.shared.services.feeds().is_some() && !self.shared.is_up {
             self.shared.is_up = true;
-            self.tell(now, [ServicePart::State(services::state(true, ""))], connections);
+            self.tell([ServicePart::State(services::state(true, ""))], connections);
         }
     }
 
@@ -129,7 +131,6 @@ impl Hub {
     #[cold]
     fn appear(
         &mut self,
-        now: Nanos,
         tick: &Tick<'_>,
         domain: Domain,
         connections: &mut impl Connections,
@@ -148,34 +149,34 @@ impl Hub {
         if self.shared.services.is_of_feeds(service)
             && let Some(info) = self.shared.services.serves(domain)
         {
-            self.tell(now, [info], connections);
+            self.tell([info], connections);
         }
         Some(place)
     }
 
     /// Handles missing ticks: all images are suspect.
     #[cold]
-    pub(crate) fn missed(&mut self, now: Nanos, missing: u64, connections: &mut impl Connections) {
+    pub(crate) fn missed(&mut self, missing: u64, connections: &mut impl Connections) {
         self.counters.missing = self.counters.missing.saturating_add(missing);
-        self.fold_all(now, connections);
+        self.fold_all(connections);
         // If a number was reassigned meanwhile, clients would get the updates of another item.
         self.shared.interest.forget_numbers();
         let groups = self.shared.feeds.doubt_all();
-        self.tell(now, groups.into_iter().map(ServicePart::Group), connections);
+        self.tell(groups.into_iter().map(ServicePart::Group), connections);
         let changes = self.shared.services.doubt(MISSED);
-        self.announce(now, Seq(self.next_seq), &changes, connections);
+        self.announce(Seq(self.next_seq), &changes, connections);
     }
 
-    fn update(&mut self, now: Nanos, place: ItemSlot, tick: &Tick<'_>, connections: &mut impl Connections) {
+    fn update(&mut self, place: ItemSlot, tick: &Tick<'_>, connections: &mut impl Connections) {
         if !self.shared.unfolded.has_room(tick.body.len()) {
-            self.fold_all(now, connections);
+            self.fold_all(connections);
         }
         let shared = &mut self.shared;
         let Some(item) = shared.interest.get_mut(place) else { return };
         if item.is_kept && item.is_of_feeds() {
             shared.unfolded.push(place, tick.header.seq, tick.body);
         } else if item.is_kept && shared.images.apply(item, tick.header.seq, tick.body).is_malformed {
-            return self.unreadable(now, place, connections);
+            return self.unreadable(place, connections);
         }
         for open in &mut item.streams {
             let Some(session) = self.sessions.get_live(open.session) else { continue };
@@ -189,7 +190,7 @@ impl Hub {
             }
             let Some(bytes) = shared.views.cut(open.view, tick.header.seq, tick.body) else { continue };
             let stream = open.stream;
-            let sent = offer(now, session, open, &shared.settings, connections, |provider, out| {
+            let sent = offer(self.now, session, open, &shared.settings, connections, |provider, out| {
                 provider.update(out, stream, bytes)
             });
             match sent {
@@ -207,7 +208,6 @@ impl Hub {
 
     fn refresh(
         &mut self,
-        now: Nanos,
         place: ItemSlot,
         tick: &Tick<'_>,
         message: &MessageView<'_>,
@@ -221,7 +221,7 @@ impl Hub {
             self.counters.unusable += 1;
             return;
         }
-        let Some(arrived) = self.cache_refresh(now, place, tick, &header, connections) else { return };
+        let Some(arrived) = self.cache_refresh(place, tick, &header, connections) else { return };
         let shared = &self.shared;
         let Some(item) = shared.interest.get(place) else { return };
         let group = feeds::group(item.channel);
@@ -240,33 +240,32 @@ impl Hub {
             header.state.stream = StreamState::OPEN;
         }
         let Offered { ready, closed, are_left } =
-            self.offer_refresh(now, place, &header, message, &arrived, connections);
+            self.offer_refresh(place, &header, message, &arrived, connections);
         for (id, stream) in ready {
             let Some(session) = self.sessions.get_mut(id) else { continue };
             if let Some(open) = self.shared.interest.stream_mut(id, stream) {
                 open.phase = StreamPhase::ImageOwed;
             }
             session.session_state.owe(&session.provider, stream, PendingReply::Image);
-            connections.with(id, |out| self.room(now, id, out));
+            connections.with(id, |out| self.room(self.now, id, out));
         }
         closed.into_iter().for_each(|(id, stream)| self.shared.close(id, stream));
         if are_left && arrived.is_complete && arrived.folded.is_passed_by {
             // These clients requested the item in the middle of an image that is not cached.
-            self.shared.await_item(now, place);
+            self.shared.await_item(self.now, place);
             self.shared.ask_again(place);
         }
         if arrived.folded.is_over_limit {
-            self.say_no_room(now, place, connections);
+            self.say_no_room(place, connections);
         }
         if let Some(state) = last_word {
-            self.last_word(now, place, &status(state), connections);
+            self.last_word(place, &status(state), connections);
         }
     }
 
     /// Puts an image into the cache, and decides whether access is decided again. Returns `None` if there is nothing to send.
     fn cache_refresh(
         &mut self,
-        now: Nanos,
         place: ItemSlot,
         tick: &Tick<'_>,
         header: &RefreshHeader<'_>,
@@ -280,7 +279,7 @@ impl Hub {
             Folded::NOT_KEPT
         };
         if folded.is_malformed {
-            self.unreadable(now, place, connections);
+            self.unreadable(place, connections);
             return None;
         }
         let is_complete = header.flags.has(flags::refresh::REFRESH_COMPLETE);
@@ -304,7 +303,7 @@ impl Hub {
         let begins = folded.is_passed_by && header.part.unwrap_or(0) == 0;
         if begins && uses_codes {
             // No image will follow at which access could be decided.
-            self.take_away_denied(now, place, connections);
+            self.take_away_denied(place, connections);
         }
         // A client with an image from before a gap gets the new one when it has capacity.
         let is_asked_again = (self.resync.has_come(place) || uses_codes && changes) && !folded.is_passed_by;
@@ -314,7 +313,6 @@ impl Hub {
     /// Sends an image to the clients that have no image, or that get each image as it arrives.
     fn offer_refresh(
         &mut self,
-        now: Nanos,
         place: ItemSlot,
         header: &RefreshHeader<'_>,
         message: &MessageView<'_>,
@@ -345,7 +343,7 @@ impl Hub {
             }
             let fids = shared.views.fids(open.view).filter(|_| header.container == DataType::FIELD_LIST);
             let stream = open.stream;
-            let sent = offer(now, session, open, &shared.settings, connections, |provider, out| {
+            let sent = offer(self.now, session, open, &shared.settings, connections, |provider, out| {
                 let sent = provider.refresh(out, stream, header, &mut |room| match fids {
                     Some(fids) => choose(message.payload(), fids, room).map(|(len, _)| len),
                     None => copy(message.payload(), room),

@@ -54,7 +54,8 @@ pub struct Hub {
     /// The session whose streams got the states of their items last.
     pub(crate) restating: usize,
     next_turn: Nanos,
-    now: Nanos,
+    /// Time of the present or the last input.
+    pub(crate) now: Nanos,
     pub(crate) counters: Counters,
     /// Items of the expected ticks.
     pub(crate) expected: Vec<ItemSlot>,
@@ -150,30 +151,30 @@ impl Hub {
 
     /// Does what is due. Call it often: it returns at once while nothing is due.
     pub fn turn(&mut self, now: Nanos, connections: &mut impl Connections) {
+        self.now = now;
         if now >= self.next_turn {
-            self.do_what_is_due(now, connections);
+            self.do_what_is_due(connections);
         }
-        self.send_owed(now, connections);
+        self.send_owed(connections);
     }
 
-    fn do_what_is_due(&mut self, now: Nanos, connections: &mut impl Connections) {
-        self.next_turn = Nanos(now.0.saturating_add(TURN_NS));
-        self.now = now;
-        self.fold_all(now, connections);
-        self.tell_of_late(now, connections);
-        self.part_with_strangers(now);
+    fn do_what_is_due(&mut self, connections: &mut impl Connections) {
+        self.next_turn = Nanos(self.now.0.saturating_add(TURN_NS));
+        self.fold_all(connections);
+        self.tell_of_late(connections);
+        self.part_with_strangers();
         for session in self.sessions.numbers() {
             let Some(there) = self.sessions.get(session) else { continue };
             if there.session_state.leaves.is_some() {
                 self.leave(session, connections);
             } else {
-                connections.with(session, |out| self.step(now, session, None, 0, out));
+                connections.with(session, |out| self.step(self.now, session, None, 0, out));
             }
         }
-        self.restate(now, connections);
+        self.restate(connections);
         // Sessions whose turn has come because other sessions freed queue capacity.
         while let Some(session) = self.shared.overflow.next() {
-            connections.with(session, |out| self.step(now, session, None, REPLIES, out));
+            connections.with(session, |out| self.step(self.now, session, None, REPLIES, out));
             if self.shared.overflow.next() == Some(session) {
                 break;
             }
@@ -187,19 +188,19 @@ impl Hub {
     }
 
     /// Sends a few deferred replies to a few sessions in turn, so that the requests of one client do not delay the updates of others.
-    fn send_owed(&mut self, now: Nanos, connections: &mut impl Connections) {
+    fn send_owed(&mut self, connections: &mut impl Connections) {
         for _ in 0..SESSIONS.min(self.owed_more.len()) {
             let Some(session) = self.owed_more.pop_front() else { return };
             // Its number may belong to another session by now, which then gets an early turn.
             if let Some(there) = self.sessions.get_mut(session) {
                 there.session_state.is_owed_more = false;
-                connections.with(session, |out| self.step(now, session, None, REPLIES, out));
+                connections.with(session, |out| self.step(self.now, session, None, REPLIES, out));
             }
         }
     }
 
     /// Ends the oldest sessions without a login if there are too many: they would occupy the places of others.
-    fn part_with_strangers(&mut self, now: Nanos) {
+    fn part_with_strangers(&mut self) {
         let most = self.shared.settings.max_strangers;
         if self.sessions() <= most {
             return;
@@ -209,7 +210,7 @@ impl Hub {
         strangers.sort_unstable();
         let too_many = strangers.len().saturating_sub(most);
         for (since, session) in strangers.into_iter().take(too_many) {
-            if now.0.saturating_sub(since.0) >= STRANGE_NS {
+            if self.now.0.saturating_sub(since.0) >= STRANGE_NS {
                 self.end(session, End::Stranger);
             }
         }
@@ -218,10 +219,10 @@ impl Hub {
     /// Reports all services as down to all clients, because the plant has ended or the hub is to stop. Queued output is still sent while the
     /// caller continues to call the hub.
     pub fn stop(&mut self, why: &str, connections: &mut impl Connections) {
-        self.fold_all(self.now, connections);
+        self.fold_all(connections);
         self.shared.is_up = false;
         let down = self.shared.services.end(why);
-        self.announce(self.now, Seq(self.next_seq), &down, connections);
+        self.announce(Seq(self.next_seq), &down, connections);
     }
 
     /// Returns `true` if no session waits for capacity or for the states of its items.
@@ -245,6 +246,7 @@ impl Hub {
         verdict: Verdict,
         connections: &mut impl Connections,
     ) {
+        self.now = now;
         let Some((id, outcome)) = self.shared.gate.checked(now, number, verdict) else { return };
         let Some(session) = self.sessions.get_mut(id) else { return };
         let pass = &mut session.session_state.pass;

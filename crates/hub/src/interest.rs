@@ -221,9 +221,6 @@ impl Interest {
     }
 
     /// Returns the item of a tick with a new number: new, or one that clients wait for.
-    ///
-    /// # Errors
-    /// The maximum number of items is reached.
     #[cold]
     pub(crate) fn appear(&mut self, number: ItemId, named: &ItemKey<'_>) -> Result<ItemSlot, TooManyItems> {
         let at = number.0 as usize;
@@ -296,9 +293,6 @@ impl Interest {
     }
 
     /// Returns the item of a name, created if necessary.
-    ///
-    /// # Errors
-    /// The maximum number of items is reached.
     pub(crate) fn take(&mut self, named: &ItemKey<'_>) -> Result<ItemSlot, TooManyItems> {
         match self.find(named) {
             Some(place) => Ok(place),

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::OwnedState;
 use tapeline_omm::role::Sent;
@@ -24,7 +23,6 @@ impl Hub {
     /// in the image. A final status closes the streams.
     pub(crate) fn say_to_all(
         &mut self,
-        now: Nanos,
         place: ItemSlot,
         header: &StatusHeader<'_>,
         is_meant: impl Fn(&Session, &Open) -> bool,
@@ -48,14 +46,14 @@ impl Hub {
             // After pending answers, so that the final status is the last message.
             if !session_state.is_full && session_state.owes_nothing() {
                 let there = connections.with(open.session, |out| {
-                    provider.status(now, &mut Behind::new(backlog, out), open.stream, header)
+                    provider.status(self.now, &mut Behind::new(backlog, out), open.stream, header)
                 });
                 sent = there.and_then(Result::ok).unwrap_or(Sent::NotOpen);
             }
             match sent {
                 Sent::Queued => session_state.counters.statuses += 1,
                 Sent::Full => {
-                    session_state.found_no_room(now);
+                    session_state.found_no_room(self.now);
                     if open.phase != StreamPhase::Current || is_over {
                         if let Some(state) = header.state {
                             let state = owned.get_or_insert_with(|| Arc::new(OwnedState::from(state)));
@@ -68,8 +66,8 @@ impl Hub {
                     if slow != SlowPolicy::Conflate {
                         let has_room = shared.overflow.has_room(LONGEST_STATUS);
                         let room = if has_room { backlog.for_all() } else { &mut *backlog };
-                        sent = provider.status(now, room, open.stream, header).unwrap_or(Sent::TooLong);
-                        shared.overflow.count(now, session_state, backlog);
+                        sent = provider.status(self.now, room, open.stream, header).unwrap_or(Sent::TooLong);
+                        shared.overflow.count(self.now, session_state, backlog);
                     }
                     if sent.is_queued() {
                         session_state.counters.statuses += 1;
@@ -89,7 +87,6 @@ impl Hub {
     /// Sends the final state of one stream.
     pub(crate) fn say_last(
         &mut self,
-        now: Nanos,
         id: SessionId,
         stream: StreamHandle,
         state: State<'_>,
@@ -99,45 +96,46 @@ impl Hub {
         let Session { provider, backlog, session_state } = session;
         let mut sent = Ok(Sent::Full);
         if !session_state.is_full {
-            let there = connections
-                .with(id, |out| provider.status(now, &mut Behind::new(backlog, out), stream, &status(state)));
+            let there = connections.with(id, |out| {
+                provider.status(self.now, &mut Behind::new(backlog, out), stream, &status(state))
+            });
             sent = there.unwrap_or(Ok(Sent::NotOpen));
         }
         if sent == Ok(Sent::Full) {
-            session_state.found_no_room(now);
+            session_state.found_no_room(self.now);
             session_state.owe(provider, stream, PendingReply::State(Arc::new(OwnedState::from(state))));
         }
     }
 
     /// Handles an item whose image exceeds the cache: clients would wait for it forever.
     #[cold]
-    pub(crate) fn say_no_room(&mut self, now: Nanos, place: ItemSlot, connections: &mut impl Connections) {
+    pub(crate) fn say_no_room(&mut self, place: ItemSlot, connections: &mut impl Connections) {
         let state = suspect(StreamState::CLOSED, StateCode::NO_RESOURCES, NO_ROOM_FOR_IMAGE);
         let waits = |_: &Session, open: &Open| open.phase == StreamPhase::NoImage;
-        self.say_to_all(now, place, &status(state), waits, connections);
+        self.say_to_all(place, &status(state), waits, connections);
     }
 
     /// Handles items that have not appeared in time: their clients get a status.
-    pub(crate) fn tell_of_late(&mut self, now: Nanos, connections: &mut impl Connections) {
-        while let Some((place, service)) = self.shared.next_late(now) {
+    pub(crate) fn tell_of_late(&mut self, connections: &mut impl Connections) {
+        while let Some((place, service)) = self.shared.next_late(self.now) {
             self.counters.late += 1;
             let late = |stream| status(suspect(stream, StateCode::TIMEOUT, LATE));
             let recover = late(StreamState::CLOSED_RECOVER);
             // Without a cache, other clients have their image already and continue.
             let waits = |_: &Session, open: &Open| !open.has_heard();
             match service.late {
-                Late::Recover => self.say_to_all(now, place, &recover, waits, connections),
+                Late::Recover => self.say_to_all(place, &recover, waits, connections),
                 Late::Suspect => {
                     let ends = |session: &Session, open: &Open| open.is_snapshot && waits(session, open);
-                    self.say_to_all(now, place, &recover, ends, connections);
-                    self.say_to_all(now, place, &late(StreamState::OPEN), waits, connections);
-                    self.shared.close_in_time(now, place);
+                    self.say_to_all(place, &recover, ends, connections);
+                    self.say_to_all(place, &late(StreamState::OPEN), waits, connections);
+                    self.shared.close_in_time(self.now, place);
                 }
             }
         }
-        while let Some(place) = self.shared.next_to_close(now) {
+        while let Some(place) = self.shared.next_to_close(self.now) {
             let state = suspect(StreamState::CLOSED_RECOVER, StateCode::TIMEOUT, WAITED_TOO_LONG);
-            self.say_to_all(now, place, &status(state), |_, open| open.waits_told(), connections);
+            self.say_to_all(place, &status(state), |_, open| open.waits_told(), connections);
         }
     }
 }

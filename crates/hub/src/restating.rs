@@ -7,7 +7,6 @@
 //! Memory: a mark in each stream, and a position in each session. Updates have precedence: a session without capacity, or with queued output, gets
 //! no statuses here, and the statuses use at most half of the remaining capacity.
 
-use tapeline_nanos::Nanos;
 use tapeline_omm::role::Sent;
 
 use crate::connections::{Connections, SessionId};
@@ -42,7 +41,7 @@ impl Hub {
 
     /// Sends the states of their items to marked streams, as many as one turn allows. The session at which the budget ends is the last one of the
     /// next turn.
-    pub(crate) fn restate(&mut self, now: Nanos, connections: &mut impl Connections) {
+    pub(crate) fn restate(&mut self, connections: &mut impl Connections) {
         let mut budget = Budget { told: MOST_TOLD, seen: MOST_SEEN };
         let sessions = self.sessions.numbers().count();
         for _ in 0..sessions {
@@ -50,17 +49,11 @@ impl Hub {
                 return;
             }
             self.restating = (self.restating + 1) % sessions;
-            self.restate_one(now, SessionId(self.restating as u32), &mut budget, connections);
+            self.restate_one(SessionId(self.restating as u32), &mut budget, connections);
         }
     }
 
-    fn restate_one(
-        &mut self,
-        now: Nanos,
-        id: SessionId,
-        budget: &mut Budget,
-        connections: &mut impl Connections,
-    ) {
+    fn restate_one(&mut self, id: SessionId, budget: &mut Budget, connections: &mut impl Connections) {
         let Some(Session { provider, backlog, session_state }) = self.sessions.get_live(id) else { return };
         let Some(mut at) = session_state.restates else { return };
         if session_state.is_full || !backlog.is_empty() {
@@ -79,7 +72,7 @@ impl Hub {
                     && let Some(state) = shared.state(place)
                 {
                     budget.told -= 1;
-                    match provider.status(now, out, stream, &status(state)) {
+                    match provider.status(self.now, out, stream, &status(state)) {
                         Ok(Sent::Full) => return,
                         Ok(Sent::Queued) => session_state.counters.statuses += 1,
                         _ => {}

@@ -54,9 +54,10 @@ impl Hub {
     /// Begins a resync: the ticks before `seq` are lost, and their contents come as [images](Self::image). Then come this tick and the later
     /// ones, and [the end](Self::end_anew).
     pub fn begin_anew(&mut self, now: Nanos, seq: Seq, connections: &mut impl Connections) {
+        self.now = now;
         let missing = seq.0.saturating_sub(self.next_seq);
         self.next_seq = seq.0;
-        self.missed(now, missing, connections);
+        self.missed(missing, connections);
         let items = self.shared.interest.iter().filter(|(_, item)| item.has_image);
         self.resync =
             Resync { is_going_on: true, is_image: false, old: items.map(|(place, _)| place).collect() };
@@ -65,19 +66,20 @@ impl Hub {
     /// Ends a resync. If `have_all_come`, all images and the ticks on the ring meanwhile have arrived. Otherwise no more images come, and the
     /// clients' data stays suspect until the feeds' next sessions.
     pub fn end_anew(&mut self, now: Nanos, have_all_come: bool, connections: &mut impl Connections) {
+        self.now = now;
         let Resync { old, .. } = std::mem::take(&mut self.resync);
         if !have_all_come {
             return;
         }
-        self.fold_all(now, connections);
+        self.fold_all(connections);
         let header = status(suspect(StreamState::CLOSED_RECOVER, StateCode::GAP_DETECTED, MISSED_ITEM));
         for place in old {
             // Otherwise the stream is closed meanwhile, and another item may have its slot.
             if self.shared.interest.get(place).is_some_and(|item| item.has_image) {
-                self.last_word(now, place, &header, connections);
+                self.last_word(place, &header, connections);
             }
         }
         let groups = self.shared.feeds.make_whole();
-        self.tell(now, groups.into_iter().map(ServicePart::Group), connections);
+        self.tell(groups.into_iter().map(ServicePart::Group), connections);
     }
 }

@@ -27,7 +27,7 @@ enum Of<'a> {
 
 impl Hub {
     /// Handles a tick of a provider's service without an item: the service's own entry.
-    pub(crate) fn service_tick(&mut self, now: Nanos, tick: &Tick<'_>, connections: &mut impl Connections) {
+    pub(crate) fn service_tick(&mut self, tick: &Tick<'_>, connections: &mut impl Connections) {
         let service = tick.header.service;
         let Ok(message) = MessageView::parse(tick.body) else {
             self.counters.unusable += 1;
@@ -46,25 +46,23 @@ impl Hub {
                 None => self.counters.unusable += 1,
             }
         }
-        self.announce(now, tick.header.seq, &changes, connections);
+        self.announce(tick.header.seq, &changes, connections);
     }
 
     /// Sends a change of the feeds' service to every client.
     pub(crate) fn tell(
         &mut self,
-        now: Nanos,
         parts: impl IntoIterator<Item = ServicePart>,
         connections: &mut impl Connections,
     ) {
         let Some(service) = self.shared.services.feeds() else { return };
         let changes: Vec<_> = parts.into_iter().map(|part| ServiceEntry::change(service, part)).collect();
-        self.announce(now, Seq(self.next_seq), &changes, connections);
+        self.announce(Seq(self.next_seq), &changes, connections);
     }
 
     /// Applies changes of services, sends them to every client, and applies their effects on items and streams.
     pub(crate) fn announce(
         &mut self,
-        now: Nanos,
         seq: Seq,
         changes: &[ServiceEntry],
         connections: &mut impl Connections,
@@ -81,12 +79,12 @@ impl Hub {
                 match part {
                     ServicePart::State(state) => {
                         if let Some(status) = &state.status {
-                            self.spread(now, seq, change, Of::All, status, connections);
+                            self.spread(seq, change, Of::All, status, connections);
                         }
                     }
                     ServicePart::Group(Group { group: Some(group), merged_to_group, status }) => {
                         if let Some(status) = status {
-                            self.spread(now, seq, change, Of::Group(group), status, connections);
+                            self.spread(seq, change, Of::Group(group), status, connections);
                         }
                         if let Some(merged) = merged_to_group {
                             self.merge(seq, change.id, group, merged);
@@ -101,7 +99,6 @@ impl Hub {
     /// Applies a state of many items that clients have got through the directory: images adopt it, and streams that it closed are removed.
     fn spread(
         &mut self,
-        now: Nanos,
         seq: Seq,
         change: &ServiceEntry,
         of: Of<'_>,
@@ -136,7 +133,7 @@ impl Hub {
                 }
             }
             if is_refused {
-                self.refuse_suspect(now, place, said, connections);
+                self.refuse_suspect(place, said, connections);
             }
             if is_restated {
                 self.mark_restated(place);
@@ -175,7 +172,6 @@ impl Hub {
     /// Sends a status of one item to all its streams, and applies it to its image.
     pub(crate) fn item_status(
         &mut self,
-        now: Nanos,
         place: ItemSlot,
         seq: Seq,
         message: &[u8],
@@ -209,34 +205,30 @@ impl Hub {
             item.has_image = false;
         }
         if is_other && self.shared.gate.uses_codes {
-            self.take_away_denied(now, place, connections);
+            self.take_away_denied(place, connections);
         }
         if is_over {
-            return self.last_word(now, place, &header, connections);
+            return self.last_word(place, &header, connections);
         }
-        self.say_to_all(now, place, &header, |_, _| true, connections);
+        self.say_to_all(place, &header, |_, _| true, connections);
         if let Some(state) = header.state.filter(|state| state.data == DataState::SUSPECT)
             && self.sessions.iter().any(|(_, there)| there.session_state.refuses_suspect)
         {
-            self.refuse_suspect(now, place, &OwnedState::from(state), connections);
+            self.refuse_suspect(place, &OwnedState::from(state), connections);
         }
     }
 
     /// Closes an item for clients that have lost access by its present codes.
-    pub(crate) fn take_away_denied(
-        &mut self,
-        now: Nanos,
-        place: ItemSlot,
-        connections: &mut impl Connections,
-    ) {
+    pub(crate) fn take_away_denied(&mut self, place: ItemSlot, connections: &mut impl Connections) {
         let Some(item) = self.shared.interest.get(place) else { return };
         let streams: Vec<_> = item.streams.iter().map(|open| (open.session, open.stream)).collect();
         for (id, stream) in streams {
             let Some(Session { provider, session_state, .. }) = self.sessions.get_mut(id) else { continue };
-            let mut desk = RequestHandler::new(id, now, &mut self.shared, session_state, &mut self.notes);
+            let mut desk =
+                RequestHandler::new(id, self.now, &mut self.shared, session_state, &mut self.notes);
             if let Some(refusal) = desk.refusal_of(stream) {
                 desk.take_away(provider, stream, refusal);
-                connections.with(id, |out| self.room(now, id, out));
+                connections.with(id, |out| self.room(self.now, id, out));
             }
         }
     }
@@ -244,12 +236,11 @@ impl Hub {
     /// Sends a final status of one item.
     pub(crate) fn last_word(
         &mut self,
-        now: Nanos,
         place: ItemSlot,
         header: &StatusHeader<'_>,
         connections: &mut impl Connections,
     ) {
-        self.say_to_all(now, place, header, |_, _| true, connections);
+        self.say_to_all(place, header, |_, _| true, connections);
         self.source_closed(place);
     }
 
@@ -257,7 +248,6 @@ impl Hub {
     #[cold]
     pub(crate) fn number_ends(
         &mut self,
-        now: Nanos,
         tick: &Tick<'_>,
         message: &MessageView<'_>,
         connections: &mut impl Connections,
@@ -276,17 +266,17 @@ impl Hub {
                 self.shared.forget_image(place);
                 self.shared.interest.forget_if_idle(place);
             } else if let Ok(Header::Status(header)) = message.header() {
-                self.last_word(now, place, &header, connections);
+                self.last_word(place, &header, connections);
             }
         }
     }
 
     /// Handles an unreadable message of an item: it is not sent, and the clients' data may be wrong.
     #[cold]
-    pub(crate) fn unreadable(&mut self, now: Nanos, place: ItemSlot, connections: &mut impl Connections) {
+    pub(crate) fn unreadable(&mut self, place: ItemSlot, connections: &mut impl Connections) {
         self.counters.unusable += 1;
         let state = suspect(StreamState::OPEN, StateCode::NONE, SOURCE_UNREADABLE);
-        self.say_to_all(now, place, &status(state), |_, _| true, connections);
+        self.say_to_all(place, &status(state), |_, _| true, connections);
     }
 
     /// Handles an item that its source closed: its data is removed.
@@ -312,16 +302,10 @@ impl Hub {
     }
 
     /// Closes the streams of clients that prefer a retry to suspect data.
-    fn refuse_suspect(
-        &mut self,
-        now: Nanos,
-        place: ItemSlot,
-        said: &OwnedState,
-        connections: &mut impl Connections,
-    ) {
+    fn refuse_suspect(&mut self, place: ItemSlot, said: &OwnedState, connections: &mut impl Connections) {
         let state = State { stream: StreamState::CLOSED_RECOVER, ..said.view() };
         let prefers = |session: &Session, _: &Open| session.session_state.refuses_suspect;
-        self.say_to_all(now, place, &status(state), prefers, connections);
+        self.say_to_all(place, &status(state), prefers, connections);
     }
 }
 

@@ -129,27 +129,28 @@ impl Hub {
     /// Folds a few of those updates into the images. Call it after they have been sent, when nothing more urgent is due. Their number is bounded,
     /// and they are folded in any case before an image is read.
     pub fn fold(&mut self, now: Nanos, connections: &mut impl Connections) {
+        self.now = now;
         if self.shared.unfolded.len() > 0 {
             self.shared.unfolded.fold(&mut self.shared.interest, &mut self.shared.images);
         }
-        self.say_unreadable(now, connections);
+        self.say_unreadable(connections);
     }
 
     /// Folds all updates.
     #[inline]
-    pub(crate) fn fold_all(&mut self, now: Nanos, connections: &mut impl Connections) {
+    pub(crate) fn fold_all(&mut self, connections: &mut impl Connections) {
         if self.shared.unfolded.len() > 0 {
             self.shared.fold();
         }
-        self.say_unreadable(now, connections);
+        self.say_unreadable(connections);
     }
 
     #[inline]
-    fn say_unreadable(&mut self, now: Nanos, connections: &mut impl Connections) {
+    fn say_unreadable(&mut self, connections: &mut impl Connections) {
         while let Some((place, number)) = self.shared.unfolded.unreadable.pop() {
             // Another item may have the slot.
             if self.shared.interest.get(place).is_some_and(|item| item.number == number) {
-                self.unreadable(now, place, connections);
+                self.unreadable(place, connections);
             }
         }
     }
