@@ -85,6 +85,7 @@ use item::{Item, Progress};
 use record::{Scratch, Words};
 use shape::Shapes;
 
+pub(crate) use image::copy;
 pub use image::{AnswerParameters, Image, Parts, View};
 pub use item::ItemKey;
 pub use limits::{CacheCounters, Limits, Memory, NotApplied};
@@ -168,7 +169,6 @@ impl Cache {
     /// An update costs about twice the decoding of its values (bench `cache`), and allocates only if its image becomes longer than ever before.
     ///
     /// # Errors
-    ///
     /// [`NotApplied`]. A message is checked before anything of it is applied, so it is applied as a whole or not at all; beyond a limit the image is
     /// dropped.
     pub fn apply(&mut self, key: &ItemKey<'_>, seq: Seq, message: &[u8]) -> Result<Applied, NotApplied> {
@@ -179,7 +179,6 @@ impl Cache {
     /// corrected.
     ///
     /// # Errors
-    ///
     /// As [`apply`](Self::apply).
     pub fn apply_at(
         &mut self,

@@ -304,9 +304,6 @@ impl<P: Publish> Sequencer<P> {
     }
 
     /// Handles a channel's draft of a symbol: publishes the best bid and offer if it changed.
-    ///
-    /// # Errors
-    /// As [`tick`](Self::tick).
     #[inline]
     pub(crate) fn show(
         &mut self,
@@ -323,9 +320,6 @@ impl<P: Publish> Sequencer<P> {
     }
 
     /// Handles a change in the validity of a channel's data.
-    ///
-    /// # Errors
-    /// As [`tick`](Self::tick).
     pub(crate) fn set_standing(
         &mut self,
         channel: u16,

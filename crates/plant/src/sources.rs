@@ -150,6 +150,13 @@ struct Taking<'a, P, T> {
     refused: Result<(), Refused>,
 }
 
+/// The sources during the handling of one input.
+struct Handling<'a, P, T> {
+    sources: &'a mut Sources,
+    to: &'a mut Sequencer<P>,
+    time: &'a T,
+}
+
 impl Sources {
     /// Creates the sources without connections; every service is down.
     ///
@@ -233,7 +240,7 @@ impl Sources {
         to: &mut Sequencer<P>,
         time: &impl Time,
     ) -> Result<(), Refused> {
-        self.step(now, link, Some(message), out, to, time)
+        Handling { sources: self, to, time }.step(now, link, Some(message), out)
     }
 
     /// Handles a connection that has capacity again.
@@ -259,7 +266,7 @@ impl Sources {
         let Some(there) = self.links.get_mut(&link) else { return Ok(()) };
         there.due = Some(now);
         let was_ready = match &mut there.role {
-            Role::Publisher(_) => return self.publisher_gone(link, why, to, time),
+            Role::Publisher(_) => return Handling { sources: self, to, time }.publisher_gone(link, why),
             Role::Provider(consumer) => {
                 let was_ready = consumer.is_ready();
                 let mut taking = Taking {
@@ -280,7 +287,7 @@ impl Sources {
         } else if !std::mem::replace(&mut there.state.is_known_lost, true) {
             self.desk.note(SourceNote::NotReached { source, why });
         }
-        self.review(link, to, time)
+        Handling { sources: self, to, time }.review(link)
     }
 
     /// Carries out a demand on the sources.
@@ -296,7 +303,7 @@ impl Sources {
         time: &impl Time,
     ) -> Result<(), Refused> {
         self.desk.now = now;
-        self.meet(demand, outlets, to, time)
+        Handling { sources: self, to, time }.meet(demand, outlets)
     }
 
     /// Closes all items that are open for clients, because the demanding side has gone and has no successor.
@@ -331,7 +338,7 @@ impl Sources {
         time: &impl Time,
     ) -> Result<Option<Nanos>, Refused> {
         self.desk.now = now;
-        let strangers_due = self.part_with_strangers(now, to, time)?;
+        let strangers_due = Handling { sources: self, to, time }.part_with_strangers(now)?;
         self.desk.refuse_late_posts();
         self.desk.end_private();
         for (link, handle, item) in std::mem::take(&mut self.desk.to_close) {
@@ -350,41 +357,13 @@ impl Sources {
         for link in due {
             outlets.with(link, &mut |out| {
                 if done.is_ok() {
-                    done = self.step(now, link, None, out, to, time);
+                    done = Handling { sources: self, to, time }.step(now, link, None, out);
                 }
             });
         }
         done?;
         let posts = self.desk.awaited.due();
         Ok(self.links.values().filter_map(|link| link.due).chain(posts).chain(strangers_due).min())
-    }
-
-    /// Closes the oldest non-interactive providers without a login if there are too many; returns the time of the next check.
-    fn part_with_strangers<P: Publish>(
-        &mut self,
-        now: Nanos,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<Option<Nanos>, Refused> {
-        let most = self.desk.settings.max_strangers;
-        if self.links.len() <= most {
-            return Ok(None);
-        }
-        // Links are numbered in the order of connection.
-        let strangers: Vec<(LinkId, Nanos)> = self
-            .links
-            .iter()
-            .filter(|(_, link)| matches!(&link.role, Role::Publisher(acceptor) if !acceptor.is_logged_in()))
-            .map(|(id, link)| (*id, link.state.since + STRANGE_NS))
-            .collect();
-        for (id, until) in strangers.iter().take(strangers.len().saturating_sub(most)) {
-            if now < *until {
-                return Ok(Some(*until));
-            }
-            self.desk.wishes.push_back(Wish::Disconnect { link: *id });
-            self.publisher_gone(*id, "too many connections without a login", to, time)?;
-        }
-        Ok(None)
     }
 
     /// Returns the next action on a connection. Call until it returns `None`, after every other call.
@@ -434,19 +413,64 @@ impl Sources {
         self.desk.requests.len()
     }
 
+    /// Retries the login at a provider that refused it, when it is due.
+    fn log_in_again(&mut self, id: LinkId, now: Nanos) -> Result<(), Refused> {
+        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        if link.state.again.is_none_or(|again| again > now) {
+            return Ok(());
+        }
+        link.state.again = None;
+        let Some(settings) = self.desk.settings.providers.get(id.0 as usize) else { return Ok(()) };
+        // The login was encoded successfully before.
+        let Ok(consumer) = Consumer::new(settings.consumer.clone(), &settings.login()) else { return Ok(()) };
+        (link.role, link.due) = (Role::Provider(Box::new(consumer)), Some(now));
+        self.open_again(id);
+        Ok(())
+    }
+}
+
+impl<P: Publish, T: Time> Handling<'_, P, T> {
+    /// Closes the oldest non-interactive providers without a login if there are too many; returns the time of the next check.
+    fn part_with_strangers(&mut self, now: Nanos) -> Result<Option<Nanos>, Refused> {
+        let most = self.sources.desk.settings.max_strangers;
+        if self.sources.links.len() <= most {
+            return Ok(None);
+        }
+        // Links are numbered in the order of connection.
+        let strangers: Vec<(LinkId, Nanos)> = self
+            .sources
+            .links
+            .iter()
+            .filter(|(_, link)| matches!(&link.role, Role::Publisher(acceptor) if !acceptor.is_logged_in()))
+            .map(|(id, link)| (*id, link.state.since + STRANGE_NS))
+            .collect();
+        for (id, until) in strangers.iter().take(strangers.len().saturating_sub(most)) {
+            if now < *until {
+                return Ok(Some(*until));
+            }
+            self.sources.desk.wishes.push_back(Wish::Disconnect { link: *id });
+            self.publisher_gone(*id, "too many connections without a login")?;
+        }
+        Ok(None)
+    }
+
     /// Runs a step of a source: a message, or due work.
-    fn step<P: Publish>(
+    fn step(
         &mut self,
         now: Nanos,
         id: LinkId,
         message: Option<&[u8]>,
         out: &mut dyn Outbox,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
     ) -> Result<(), Refused> {
-        self.desk.now = now;
-        let Some(Link { role, state, due }) = self.links.get_mut(&id) else { return Ok(()) };
-        let mut taking = Taking { desk: &mut self.desk, link: state, to: &mut *to, time, refused: Ok(()) };
+        self.sources.desk.now = now;
+        let Some(Link { role, state, due }) = self.sources.links.get_mut(&id) else { return Ok(()) };
+        let mut taking = Taking {
+            desk: &mut self.sources.desk,
+            link: state,
+            to: &mut *self.to,
+            time: self.time,
+            refused: Ok(()),
+        };
         let mut over: Option<String> = None;
         match role {
             Role::Publisher(acceptor) => {
@@ -476,32 +500,17 @@ impl Sources {
             *due = Some(due.map_or(again, |due| due.min(again)));
         }
         let has_news = state.has_news;
-        for (service, domain, item) in std::mem::take(&mut self.desk.handed_over) {
-            self.hand_over(service, (domain, item), to, time)?;
+        for (service, domain, item) in std::mem::take(&mut self.sources.desk.handed_over) {
+            self.hand_over(service, (domain, item))?;
         }
         if let Some(why) = over {
-            self.desk.wishes.push_back(Wish::Disconnect { link: id });
-            return self.publisher_gone(id, &why, to, time);
+            self.sources.desk.wishes.push_back(Wish::Disconnect { link: id });
+            return self.publisher_gone(id, &why);
         }
         if has_news {
-            self.review(id, to, time)?;
+            self.review(id)?;
         }
-        self.log_in_again(id, now)
-    }
-
-    /// Retries the login at a provider that refused it, when it is due.
-    fn log_in_again(&mut self, id: LinkId, now: Nanos) -> Result<(), Refused> {
-        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
-        if link.state.again.is_none_or(|again| again > now) {
-            return Ok(());
-        }
-        link.state.again = None;
-        let Some(settings) = self.desk.settings.providers.get(id.0 as usize) else { return Ok(()) };
-        // The login was encoded successfully before.
-        let Ok(consumer) = Consumer::new(settings.consumer.clone(), &settings.login()) else { return Ok(()) };
-        (link.role, link.due) = (Role::Provider(Box::new(consumer)), Some(now));
-        self.open_again(id);
-        Ok(())
+        self.sources.log_in_again(id, now)
     }
 }
 

@@ -75,7 +75,6 @@ impl Body {
     /// Applies the payload of a refresh or an update.
     ///
     /// # Errors
-    ///
     /// The data is unchanged, except after an error of a limit.
     pub(super) fn apply(
         &mut self,

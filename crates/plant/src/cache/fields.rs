@@ -240,7 +240,6 @@ impl Merging {
     /// follow in the list's order. If a list contains a field twice, the values apply one after the other. The entries in `rippled` apply first.
     ///
     /// # Errors
-    ///
     /// An error in the list, or more than 65,535 bytes; `out` is then unusable.
     pub(super) fn merge(
         &mut self,

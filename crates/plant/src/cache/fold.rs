@@ -27,7 +27,6 @@ pub(super) struct Folding<'t> {
 /// Reads a whole container and all containers in it, so that no error is found when half of it is applied.
 ///
 /// # Errors
-///
 /// [`NotApplied::Malformed`], [`NotApplied::Undefined`], [`NotApplied::TooDeep`].
 pub(super) fn check<'a>(
     data_type: DataType,
@@ -138,7 +137,6 @@ impl Folding<'_> {
     /// Appends to `out` the fold of `new` into `old`; empty bytes stand for no old container. `most` is the maximum number of bytes.
     ///
     /// # Errors
-    ///
     /// [`NotApplied::Limit`], if `new` was [checked](check). `out` is then unusable.
     pub(super) fn fold<'a>(
         &mut self,

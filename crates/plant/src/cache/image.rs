@@ -182,7 +182,6 @@ impl<'c> Image<'c> {
     /// `out` after it.
     ///
     /// # Errors
-    ///
     /// [`Refused::Full`].
     pub fn write(&self, view: &View<'_>, out: &mut [u8]) -> Result<usize, Refused> {
         match &self.item.body {
@@ -214,7 +213,6 @@ impl Parts<'_, '_> {
     /// Writes the next refresh to the front of `out`; returns its length, or `None` after the last one.
     ///
     /// # Errors
-    ///
     /// [`Refused::Full`] if there is no capacity for the header and one entry, or for all of a list or of bytes, which cannot be divided. Nothing
     /// is lost then: the next call writes the same part.
     pub fn write(&mut self, out: &mut [u8]) -> Result<Option<usize>, Refused> {
@@ -271,7 +269,8 @@ impl Parts<'_, '_> {
     }
 }
 
-fn copy(bytes: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
+/// Copies bytes to the front of a buffer; returns their number.
+pub(crate) fn copy(bytes: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
     room.get_mut(..bytes.len()).ok_or(Refused::Full)?.copy_from_slice(bytes);
     Ok(bytes.len())
 }

@@ -104,7 +104,6 @@ impl Record {
     /// Writes the entries to the front of `room` in wire form, without gaps; returns their length. May overwrite the bytes of `room` after them.
     ///
     /// # Errors
-    ///
     /// `room` is too short.
     pub(super) fn write(&self, room: &mut [u8]) -> Result<usize, NoRoom> {
         let (index, places) = self.block.split_at_checked(self.index_len()).unwrap_or_default();
@@ -168,7 +167,6 @@ impl Record {
     /// Merges a list of a refresh or an update that is not [just another value of each field](Self::overwrite).
     ///
     /// # Errors
-    ///
     /// An error in the list, or more than 65,535 bytes: the record is unchanged.
     pub(super) fn apply(
         &mut self,

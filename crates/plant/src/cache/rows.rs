@@ -216,7 +216,6 @@ impl Entries {
     /// Applies a container of the same type that was [checked](super::fold::check).
     ///
     /// # Errors
-    ///
     /// [`NotApplied::Limit`]; a part of it may be applied then.
     pub(super) fn apply(
         &mut self,

@@ -2,7 +2,7 @@
 
 use tapeline_feed::normalise::Applied;
 
-use super::stage::{Room, Stage};
+use super::stage::{ROOM, Stage, join};
 use crate::ItemId;
 use crate::body::levels as body;
 use crate::publish::{Publish, Refused};
@@ -33,8 +33,8 @@ impl Stage {
         let item = self.item(instrument, to);
         let named = self.normaliser.levels().zip(self.normaliser.name(instrument));
         let Some((levels, symbol)) = named.filter(|_| item != ItemId(0)) else { return Ok(()) };
-        let mut room = Room::default();
-        let origin = self.origin((item, room.join(symbol, &self.suffix)), sequence, applied.letter);
+        let mut room = [0; ROOM];
+        let origin = self.origin((item, join(&mut room, symbol, &self.suffix)), sequence, applied.letter);
         let (kind, suspect) = (if is_image { Kind::Refresh } else { Kind::Update }, self.is_suspect());
         let mut cut = false;
         to.tick_up_to(body::MAX_BYTES, (kind, self.doubt(None)), &origin, stamps, time, |out| {

@@ -2,7 +2,7 @@
 
 use tapeline_feed::normalise::{Applied, Instrument};
 
-use super::stage::{Room, Stage};
+use super::stage::{ROOM, Stage, join};
 use crate::ItemId;
 use crate::body::orders as body;
 use crate::publish::{Publish, Refused};
@@ -64,8 +64,8 @@ impl Stage {
         let (Some(depth), Some(symbol)) = (self.normaliser.depth(), self.normaliser.name(instrument)) else {
             return Ok(());
         };
-        let mut room = Room::default();
-        let origin = self.origin((item, room.join(symbol, &self.suffix)), sequence, applied.letter);
+        let mut room = [0; ROOM];
+        let origin = self.origin((item, join(&mut room, symbol, &self.suffix)), sequence, applied.letter);
         let mut cut = false;
         let summary = if is_status { self.normaliser.order_summary(instrument) } else { None };
         to.tick(Kind::Update, self.doubt(None), &origin, stamps, time, |out| {
@@ -93,8 +93,8 @@ impl Stage {
             return Ok(());
         };
         let Some(summary) = self.normaliser.order_summary(instrument) else { return Ok(()) };
-        let mut room = Room::default();
-        let origin = self.origin((item, room.join(symbol, &self.suffix)), sequence, letter);
+        let mut room = [0; ROOM];
+        let origin = self.origin((item, join(&mut room, symbol, &self.suffix)), sequence, letter);
         let (flags, suspect) = (self.doubt(None), self.is_suspect());
         let mut orders = depth.orders(instrument);
         let mut next = orders.next();

@@ -192,8 +192,10 @@ impl Stage {
         let name = match self.known_name(applied.instrument) {
             Some(name) => name,
             None => {
-                room = Room::default();
-                self.normaliser.name(applied.instrument).map_or("", |symbol| room.join(symbol, &self.suffix))
+                room = [0; ROOM];
+                self.normaliser
+                    .name(applied.instrument)
+                    .map_or("", |symbol| join(&mut room, symbol, &self.suffix))
             }
         };
         let source = if every { bytes } else { &[] };
@@ -315,8 +317,8 @@ impl Stage {
     #[cold]
     fn new_item<P: Publish>(&mut self, instrument: Instrument, to: &mut Sequencer<P>) -> ItemId {
         let Some(symbol) = self.normaliser.name(instrument) else { return ItemId(0) };
-        let mut room = Room::default();
-        let name = room.join(symbol, &self.suffix);
+        let mut room = [0; ROOM];
+        let name = join(&mut room, symbol, &self.suffix);
         let Ok(item) = to.item_by(self.number, name) else {
             self.counters.items_refused += 1;
             return ItemId(0);
@@ -533,31 +535,20 @@ impl Stage {
 }
 
 /// Maximum length of an item's name with a suffix: a symbol of any protocol and the suffix.
-const ROOM: usize = 96;
+pub(super) const ROOM: usize = 96;
 
-/// A buffer for the name of an item.
-pub(super) struct Room([u8; ROOM]);
-
-impl Default for Room {
-    fn default() -> Self {
-        Self([0; ROOM])
+/// Returns the item's name of a symbol. A name that is too long is cut at a character.
+#[inline]
+pub(super) fn join<'a>(room: &'a mut [u8; ROOM], symbol: &'a str, suffix: &str) -> &'a str {
+    if suffix.is_empty() {
+        return symbol;
     }
-}
-
-impl Room {
-    /// Returns the item's name of a symbol. A name that is too long is cut at a character.
-    #[inline]
-    pub(super) fn join<'a>(&'a mut self, symbol: &'a str, suffix: &str) -> &'a str {
-        if suffix.is_empty() {
-            return symbol;
-        }
-        let mut used = 0;
-        for part in [symbol, suffix] {
-            let part = &part[..part.floor_char_boundary(ROOM - used)];
-            self.0[used..used + part.len()].copy_from_slice(part.as_bytes());
-            used += part.len();
-        }
-        // Two texts make a valid text.
-        std::str::from_utf8(&self.0[..used]).unwrap_or(symbol)
+    let mut used = 0;
+    for part in [symbol, suffix] {
+        let part = &part[..part.floor_char_boundary(ROOM - used)];
+        room[used..used + part.len()].copy_from_slice(part.as_bytes());
+        used += part.len();
     }
+    // Two texts make a valid text.
+    std::str::from_utf8(&room[..used]).unwrap_or(symbol)
 }

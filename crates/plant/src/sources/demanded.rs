@@ -1,5 +1,6 @@
 //! The handling of demands on the sources.
 
+use tapeline_omm::State;
 use tapeline_omm::domain::{RequestPayload, ServiceEntry};
 use tapeline_omm::role::consumer::{ItemRequest, Reissue, ServiceName, Target};
 use tapeline_omm::role::{Outbox, Sent};
@@ -7,74 +8,21 @@ use tapeline_omm::rwf::{
     Domain, GenericHeader, Header, MessageView, NakCode, PostHeader, Priority, RequestHeader, StateCode,
     StreamState, flags,
 };
-use tapeline_omm::{Refused as Unwritten, State};
 
 use super::passing::{About, Passed, closed, suspect};
-use super::posts::{Post, PostPart};
+use super::posts::{Post, PostPart, PostRefusal};
 use super::private::{Opened, Private};
 use super::services::{Service, UNKNOWN};
-use super::{Link, LinkId, Outlets, Posts, Role, Sources};
+use super::{Handling, Link, LinkId, Outlets, Posts, Role, Sources};
+use crate::cache::copy;
 use crate::demand::{Answer, Demand, ItemName, Ticket};
 use crate::publish::Refused;
-use crate::{ItemId, Publish, Sequencer, Time};
+use crate::{ItemId, Publish, Time};
 
 /// Maximum length of a name in bytes.
 const MOST_NAME: usize = 255;
 
 impl Sources {
-    /// Handles a demand.
-    pub(super) fn meet<P: Publish>(
-        &mut self,
-        demand: Demand,
-        outlets: &mut impl Outlets,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<(), Refused> {
-        match demand {
-            Demand::Open { item, priority } => {
-                let number = to.items().find(item.service, &item.name);
-                let Some(state) = self.open_item(&item, number, priority) else { return Ok(()) };
-                let refusal = Passed::status(item.domain, state);
-                match (number, self.desk.service(item.service)) {
-                    // Earlier ticks of the item may not have been read yet: the final status has to follow them.
-                    (Some(number), Some(service)) => {
-                        let about = About { service, item: number, name: &item.name, is_suspect: true };
-                        self.desk.pass(&about, &refusal, to, time)?;
-                    }
-                    _ => self.desk.answer(Answer::Status { message: refusal.bytes(), item }),
-                }
-            }
-            Demand::Priority { item, priority } => self.want_otherwise(&item, Some(priority), false),
-            Demand::Refresh { item } => self.want_otherwise(&item, None, true),
-            Demand::Pause { item } => self.pause(&item),
-            Demand::Resume { item } => self.resume(&item),
-            Demand::Close { item } => match self.desk.service(item.service) {
-                Some(place) if self.desk.services.get(place).is_some_and(Service::is_published) => {
-                    let number = to.items().find(item.service, &item.name);
-                    self.desk.let_go_published(place, &item.name, number);
-                }
-                _ => self.desk.let_go(&item),
-            },
-            Demand::OpenPrivate { ticket, request } => self.open_private(ticket, &request),
-            Demand::Private { ticket, message } => self.send_private(ticket, &message, outlets),
-            Demand::ClosePrivate { ticket } => {
-                if let Some(opened) = self.desk.private.remove(ticket) {
-                    self.close_at(opened.link, opened.handle);
-                }
-            }
-            Demand::Post { ticket, service, item, message, more } => {
-                let parts = std::iter::once(&message).chain(&more).map(|message| PostPart::read(message));
-                let Some(parts) = parts.collect::<Option<Vec<_>>>() else { return Ok(()) };
-                return self.post((service, ticket, item.as_ref()), &parts, outlets, to, time);
-            }
-            Demand::Generic { item, message } => {
-                let number = to.items().find(item.service, &item.name);
-                self.generic(&item, number, &message, outlets);
-            }
-        }
-        Ok(())
-    }
-
     /// Opens an item; returns the status if it could not be opened. `number` is that of an item with ticks.
     fn open_item(
         &mut self,
@@ -175,9 +123,8 @@ impl Sources {
     /// Sends a client's message on its private stream.
     fn send_private(&mut self, ticket: Ticket, message: &[u8], outlets: &mut impl Outlets) {
         let Some(opened) = self.desk.private.find(ticket) else { return };
-        let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&opened.link) else {
-            return;
-        };
+        let link = self.links.get_mut(&opened.link);
+        let Some(Link { role: Role::Provider(consumer), due, .. }) = link else { return };
         let Ok(message) = MessageView::parse(message) else { return };
         let Ok(header) = message.header() else { return };
         let target = Target::Item(opened.handle);
@@ -200,20 +147,17 @@ impl Sources {
             Header::Post(post) => {
                 let place = self.desk.service(opened.service);
                 let known = place.and_then(|place| self.desk.services.get(place));
-                let refusal = if known.map(Service::posts).unwrap_or_default() == Posts::Refuse {
-                    Some((NakCode::DENIED_BY_SRC, "This service takes no posts"))
-                } else {
-                    let mut went = false;
+                let (mut code, mut text) = (NakCode::DENIED_BY_SRC, "This service takes no posts");
+                let mut went = false;
+                if known.map(Service::posts).unwrap_or_default() != Posts::Refuse {
+                    (code, text) = (NakCode::NO_RESOURCES, "The source takes no post now");
                     outlets.with(opened.link, &mut |out| {
                         went = consumer.post(out, target, &post, message.payload()) == Ok(Sent::Queued);
                     });
-                    (!went).then_some((NakCode::NO_RESOURCES, "The source takes no post now"))
-                };
-                if let Some((code, text)) = refusal {
-                    self.desk.counters.posts_refused += 1;
-                    if let Some(nak) = nak_of(&post, code, text) {
-                        self.desk.answer(Answer::Private { ticket, message: nak });
-                    }
+                }
+                self.desk.counters.posts_refused += u64::from(!went);
+                if let Some(message) = nak_of(&post, code, text).filter(|_| !went) {
+                    self.desk.answer(Answer::Private { ticket, message });
                 }
             }
             _ => {}
@@ -245,8 +189,8 @@ impl Sources {
                 });
             }
             Role::Publisher(acceptor) => {
-                let stream =
-                    number.and_then(|number| link_entry.state.publishing.stream(item.domain, number));
+                let publishing = &link_entry.state.publishing;
+                let stream = number.and_then(|number| publishing.stream(item.domain, number));
                 let Some(stream_id) = stream else { return };
                 let header = GenericHeader { stream_id, domain: item.domain, key: None, ..header };
                 outlets.with(link, &mut |out| {
@@ -256,46 +200,13 @@ impl Sources {
         }
     }
 
-    /// Handles a client's post.
-    fn post<P: Publish>(
-        &mut self,
-        (service, ticket, item): (u16, Option<Ticket>, Option<&ItemName>),
-        parts: &[PostPart<'_>],
-        outlets: &mut impl Outlets,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<(), Refused> {
-        let Some(last) = parts.last() else { return Ok(()) };
-        let outcome = match self.desk.service(service) {
-            None => Err((NakCode::SOURCE_UNKNOWN, "There is no such service")),
-            Some(place) => {
-                let post = Post { place, service, ticket, item, parts };
-                match self.desk.services.get(place).map(Service::posts).unwrap_or_default() {
-                    Posts::Refuse => Err((NakCode::DENIED_BY_SRC, "This service takes no posts")),
-                    taken => match (post.check(), taken) {
-                        (Err(text), _) => Err((NakCode::INVALID_CONTENT, text)),
-                        (Ok(()), Posts::Reflect) => self.reflect(&post, to, time)?,
-                        (Ok(()), _) => {
-                            let number = item.and_then(|item| to.items().find(service, &item.name));
-                            self.forward(&post, number, outlets)
-                        }
-                    },
-                }
-            }
-        };
-        if let Err((code, text)) = outcome {
-            self.desk.refuse_post(ticket, &last.header, code, text);
-        }
-        Ok(())
-    }
-
     /// Passes a post to the source of its item, or of its service.
     fn forward(
         &mut self,
         post: &Post<'_>,
         number: Option<ItemId>,
         outlets: &mut impl Outlets,
-    ) -> Result<(), (NakCode, &'static str)> {
+    ) -> Result<(), PostRefusal> {
         let Post { place, ticket, item, parts, .. } = *post;
         let Some(last) = parts.last() else { return Ok(()) };
         let down = (NakCode::SOURCE_DOWN, "No source of this service is up");
@@ -359,15 +270,90 @@ impl Sources {
             Ok(Sent::TooLong) | Err(_) => (NakCode::INVALID_CONTENT, "The post is too long for the source"),
         };
         if let Some(id) = added {
-            self.desk.awaited.forget(id);
+            self.desk.awaited.take(id);
         }
         Err(refusal)
     }
 }
 
-fn copy(payload: &[u8], room: &mut [u8]) -> Result<usize, Unwritten> {
-    room.get_mut(..payload.len()).ok_or(Unwritten::Full)?.copy_from_slice(payload);
-    Ok(payload.len())
+impl<P: Publish, T: Time> Handling<'_, P, T> {
+    /// Handles a demand.
+    pub(super) fn meet(&mut self, demand: Demand, outlets: &mut impl Outlets) -> Result<(), Refused> {
+        match demand {
+            Demand::Open { item, priority } => {
+                let number = self.to.items().find(item.service, &item.name);
+                let Some(state) = self.sources.open_item(&item, number, priority) else { return Ok(()) };
+                let refusal = Passed::status(item.domain, state);
+                match (number, self.sources.desk.service(item.service)) {
+                    // Earlier ticks of the item may not have been read yet: the final status has to follow them.
+                    (Some(number), Some(service)) => {
+                        let about = About { service, item: number, name: &item.name, is_suspect: true };
+                        self.sources.desk.pass(&about, &refusal, self.to, self.time)?;
+                    }
+                    _ => self.sources.desk.answer(Answer::Status { message: refusal.bytes(), item }),
+                }
+            }
+            Demand::Priority { item, priority } => self.sources.want_otherwise(&item, Some(priority), false),
+            Demand::Refresh { item } => self.sources.want_otherwise(&item, None, true),
+            Demand::Pause { item } => self.sources.pause(&item),
+            Demand::Resume { item } => self.sources.resume(&item),
+            Demand::Close { item } => match self.sources.desk.service(item.service) {
+                Some(place) if self.sources.desk.services.get(place).is_some_and(Service::is_published) => {
+                    let number = self.to.items().find(item.service, &item.name);
+                    self.sources.desk.let_go_published(place, &item.name, number);
+                }
+                _ => self.sources.desk.let_go(&item),
+            },
+            Demand::OpenPrivate { ticket, request } => self.sources.open_private(ticket, &request),
+            Demand::Private { ticket, message } => self.sources.send_private(ticket, &message, outlets),
+            Demand::ClosePrivate { ticket } => {
+                if let Some(opened) = self.sources.desk.private.remove(ticket) {
+                    self.sources.close_at(opened.link, opened.handle);
+                }
+            }
+            Demand::Post { ticket, service, item, message, more } => {
+                let parts = std::iter::once(&message).chain(&more).map(|message| PostPart::read(message));
+                let Some(parts) = parts.collect::<Option<Vec<_>>>() else { return Ok(()) };
+                return self.post((service, ticket, item.as_ref()), &parts, outlets);
+            }
+            Demand::Generic { item, message } => {
+                let number = self.to.items().find(item.service, &item.name);
+                self.sources.generic(&item, number, &message, outlets);
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles a client's post.
+    fn post(
+        &mut self,
+        (service, ticket, item): (u16, Option<Ticket>, Option<&ItemName>),
+        parts: &[PostPart<'_>],
+        outlets: &mut impl Outlets,
+    ) -> Result<(), Refused> {
+        let Some(last) = parts.last() else { return Ok(()) };
+        let outcome = match self.sources.desk.service(service) {
+            None => Err((NakCode::SOURCE_UNKNOWN, "There is no such service")),
+            Some(place) => {
+                let post = Post { place, service, ticket, item, parts };
+                match self.sources.desk.services.get(place).map(Service::posts).unwrap_or_default() {
+                    Posts::Refuse => Err((NakCode::DENIED_BY_SRC, "This service takes no posts")),
+                    taken => match (post.check(), taken) {
+                        (Err(text), _) => Err((NakCode::INVALID_CONTENT, text)),
+                        (Ok(()), Posts::Reflect) => self.sources.desk.reflect(&post, self.to, self.time)?,
+                        (Ok(()), _) => {
+                            let number = item.and_then(|item| self.to.items().find(service, &item.name));
+                            self.sources.forward(&post, number, outlets)
+                        }
+                    },
+                }
+            }
+        };
+        if let Err((code, text)) = outcome {
+            self.sources.desk.refuse_post(ticket, &last.header, code, text);
+        }
+        Ok(())
+    }
 }
 
 /// Returns the negative receipt of a post that was not sent, if one is requested.

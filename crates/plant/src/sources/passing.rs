@@ -1,14 +1,14 @@
 //! The messages of sources as ticks.
 
-use tapeline_measure::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::{ServiceEntry, directory};
 use tapeline_omm::rwf::{DataState, Domain, Header, Key, PostUserInfo, StateCode, StatusHeader, StreamState};
 
 use super::{Desk, SourceNote, Taking};
+use crate::cache::copy;
 use crate::publish::Refused;
 use crate::tick::{Flags, Kind};
-use crate::{ItemId, Origin, Publish, Sequencer, Stamps, State as Standing, Time};
+use crate::{ItemId, Origin, Publish, Sequencer, Stamps, Time};
 
 /// Maximum growth of a header: the plant's number of a service takes two bytes instead of the source's one, the user information of a post nine,
 /// and a publisher's number before an item group four.
@@ -88,12 +88,7 @@ impl<'a> Passed<'a> {
     /// Writes the message to the front of `room`, which has [`most`](Self::most) bytes; returns its length. A decoded message can be encoded; if it
     /// fails nevertheless, nothing is written.
     pub(super) fn write(&self, room: &mut [u8]) -> usize {
-        let written = self.header.encode_with(room, |room| {
-            let place = room.get_mut(..self.payload.len()).ok_or(tapeline_omm::Refused::Full)?;
-            place.copy_from_slice(self.payload);
-            Ok(self.payload.len())
-        });
-        written.unwrap_or(0)
+        self.header.encode_with(room, |room| copy(self.payload, room)).unwrap_or(0)
     }
 
     /// Returns the message as bytes.
@@ -111,15 +106,10 @@ fn own(key: Option<Key<'_>>, service: u16) -> Option<Key<'_>> {
 
 /// Returns the state of an open stream with suspect data.
 pub(super) const fn suspect(text: &str) -> State<'_> {
-    State {
-        stream: StreamState::OPEN,
-        data: DataState::SUSPECT,
-        code: StateCode::NONE,
-        text: text.as_bytes(),
-    }
+    closed(StreamState::OPEN, StateCode::NONE, text)
 }
 
-/// Returns the state of a closed stream; `CLOSED_RECOVER` if a retry may help.
+/// Returns the state of a stream with suspect data: closed, mostly, and `CLOSED_RECOVER` if a retry may help.
 pub(super) const fn closed(stream: StreamState, code: StateCode, text: &str) -> State<'_> {
     State { stream, data: DataState::SUSPECT, code, text: text.as_bytes() }
 }
@@ -163,16 +153,9 @@ impl Desk {
         time: &impl Time,
     ) -> Result<(), Refused> {
         let Some(known) = self.services.get(service) else { return Ok(()) };
-        let origin = Origin {
-            service: Some(known.id()),
-            channel: known.channel(),
-            state: standing(known.is_up()),
-            item,
-            name,
-            ..Origin::default()
-        };
+        let origin = Origin { item, name, ..known.origin() };
         let write = |room: &mut [u8]| passed.write(room);
-        to.end_item(passed.most(), Flags::SUSPECT, &origin, at(self.now), time, write)?;
+        to.end_item(passed.most(), Flags::SUSPECT, &origin, Stamps::at(self.now), time, write)?;
         self.counters.statuses += 1;
         Ok(())
     }
@@ -190,17 +173,11 @@ impl Desk {
             Header::Update(_) => (Kind::Update, &mut self.counters.updates),
             _ => (Kind::Status, &mut self.counters.statuses),
         };
-        let origin = Origin {
-            service: Some(service.id()),
-            channel: service.channel(),
-            state: standing(service.is_up()),
-            item: about.item,
-            name: about.name,
-            ..Origin::default()
-        };
+        let origin = Origin { item: about.item, name: about.name, ..service.origin() };
         let flags = if about.is_suspect { Flags::SUSPECT } else { Flags::default() };
         let passed = passed.of_service(service.id());
-        let stamps = at(self.now);
+        // The time of a source's message is its arrival time, the only known one.
+        let stamps = Stamps::at(self.now);
         to.tick_up_to(passed.most(), (kind, flags), &origin, stamps, time, |room| passed.write(room))?;
         *count += 1;
         self.numbers.note_codes(about.item, &passed.header);
@@ -224,16 +201,10 @@ impl Desk {
             self.counters.passed_over += 1;
             return Ok(());
         };
-        let origin = Origin {
-            service: Some(service.id()),
-            channel: service.channel(),
-            state: standing(service.is_up()),
-            ..Origin::default()
-        };
         let flags = if has_turned { Flags::STATE } else { Flags::default() };
         let flags = if service.is_up() { flags } else { flags | Flags::SUSPECT };
-        let (stamps, body) = (at(self.now), &room[..len]);
-        let told = to.tick_up_to(len, (Kind::Status, flags), &origin, stamps, time, |room| {
+        let (stamps, body) = (Stamps::at(self.now), &room[..len]);
+        let told = to.tick_up_to(len, (Kind::Status, flags), &service.origin(), stamps, time, |room| {
             room[..len].copy_from_slice(body);
             len
         });
@@ -249,26 +220,10 @@ impl Desk {
 impl<P: Publish, T: Time> Taking<'_, P, T> {
     /// Publishes a message of an item; after a refusal nothing.
     pub(super) fn pass(&mut self, about: &About<'_>, passed: &Passed<'_>) -> bool {
-        if self.refused.is_err() {
-            return false;
-        }
-        match self.desk.pass(about, passed, self.to, self.time) {
-            Ok(went) => went,
-            Err(stopping) => {
-                self.refused = Err(stopping);
-                false
-            }
-        }
+        let passed = self.refused.and_then(|()| self.desk.pass(about, passed, self.to, self.time));
+        self.refused = passed.map(|_| ());
+        passed.unwrap_or(false)
     }
-}
-
-/// The time of a source's message is its arrival time, the only known one.
-const fn at(now: Nanos) -> Stamps {
-    Stamps { event: now, wire: now, decoded: now }
-}
-
-const fn standing(is_up: bool) -> Standing {
-    if is_up { Standing::Live } else { Standing::Stale }
 }
 
 /// Returns `true` if an item is suspect after a message; a message without a state does not change it.

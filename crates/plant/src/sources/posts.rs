@@ -10,7 +10,7 @@ use tapeline_omm::rwf::{
 };
 
 use super::passing::{About, Passed, is_suspect};
-use super::{Desk, LinkId, Sources};
+use super::{Desk, LinkId};
 use crate::demand::{Answer, ItemName, Ticket};
 use crate::publish::Refused;
 use crate::{ItemId, Publish, Sequencer, Time};
@@ -26,7 +26,7 @@ pub(super) struct Awaited {
 
 /// The data for the receipt of a post.
 #[derive(Debug, Clone, Copy)]
-struct Posted {
+pub(super) struct Posted {
     ticket: Ticket,
     /// The source of the post's item.
     link: LinkId,
@@ -53,24 +53,14 @@ impl Awaited {
                 break;
             }
         }
-        let posted = Posted {
-            ticket,
-            link,
-            id: header.post_id.unwrap_or(0),
-            sequence: header.sequence,
-            domain: header.domain,
-        };
-        self.posts.insert(self.last, posted);
+        let (id, sequence, domain) = (header.post_id.unwrap_or(0), header.sequence, header.domain);
+        self.posts.insert(self.last, Posted { ticket, link, id, sequence, domain });
         self.order.push_back((due, self.last));
         self.last
     }
 
-    /// Removes a post that was not sent.
-    pub(super) fn forget(&mut self, id: u32) {
-        self.take(id);
-    }
-
-    fn take(&mut self, id: u32) -> Option<Posted> {
+    /// Removes a post that was answered, or was not sent.
+    pub(super) fn take(&mut self, id: u32) -> Option<Posted> {
         let posted = self.posts.remove(&id);
         while let Some((_, id)) = self.order.front()
             && !self.posts.contains_key(id)
@@ -200,10 +190,8 @@ impl<'a> PostPart<'a> {
 
     /// Returns the message in the post, if it contains one.
     fn inner(&self) -> Option<Result<(MessageView<'a>, Header<'a>), tapeline_omm::Malformed>> {
-        let is_message = self.view.container() == DataType::MSG;
-        is_message.then(|| {
-            MessageView::parse(self.view.payload()).and_then(|message| Ok((message, message.header()?)))
-        })
+        let read = || MessageView::parse(self.view.payload()).and_then(|inner| Ok((inner, inner.header()?)));
+        (self.view.container() == DataType::MSG).then(read)
     }
 
     /// Returns the message for the item; other data becomes an update.
@@ -271,15 +259,17 @@ impl Post<'_> {
     }
 }
 
-impl Sources {
+/// The reason to refuse a post.
+pub(super) type PostRefusal = (NakCode, &'static str);
+
+impl Desk {
     /// Turns a post into messages of its item.
     pub(super) fn reflect<P: Publish>(
         &mut self,
         post: &Post<'_>,
         to: &mut Sequencer<P>,
         time: &impl Time,
-    ) -> Result<Result<(), (NakCode, &'static str)>, Refused> {
-        let desk = &mut self.desk;
+    ) -> Result<Result<(), PostRefusal>, Refused> {
         let (Some(name), Some(last)) = (post.item, post.parts.last()) else {
             return Ok(Err((NakCode::SYMBOL_UNKNOWN, "The post names no item")));
         };
@@ -288,40 +278,17 @@ impl Sources {
             Ok(messages) => messages,
             Err(text) => return Ok(Err((NakCode::INVALID_CONTENT, text))),
         };
-        let Some(known) = desk.services.get(post.place) else { return Ok(Ok(())) };
-        let is_of_feeds = known.is_of_feeds();
-        if is_of_feeds && !messages.iter().all(|passed| matches!(passed.header, Header::Update(_))) {
-            let text = "Images and states of this item are its feed's: updates alone can be posted";
-            return Ok(Err((NakCode::DENIED_BY_SRC, text)));
-        }
-        // A feed sends no image again: data that could not be folded into one would damage it for all clients until the feed's next session, and an
-        // item in a domain without a feed would exist forever.
-        if is_of_feeds && name.domain != Domain::MARKET_PRICE {
-            let text = "Of the feeds' items market prices alone can be posted";
-            return Ok(Err((NakCode::DENIED_BY_SRC, text)));
-        }
+        let Some(known) = self.services.get(post.place) else { return Ok(Ok(())) };
         let mut number = to.items().find(known.id(), &name.name).unwrap_or_default();
-        if messages.iter().any(|passed| has_codes(&passed.header)) {
-            let text = "The permission data of an item is its source's: a post brings none";
-            return Ok(Err((NakCode::DENIED_BY_SRC, text)));
-        }
-        let has_image = messages.iter().any(|passed| matches!(passed.header, Header::Refresh(_)));
-        if has_image && desk.numbers.has_codes(number) {
-            let text = "A posted image of this item would be one without its permission data: post updates";
-            return Ok(Err((NakCode::DENIED_BY_SRC, text)));
-        }
-        if is_of_feeds
-            && number != ItemId(0)
-            && let Err(refused) = desk.posted.take(number, &messages, &desk.settings.dictionary)
-        {
-            return Ok(Err((refused.code(), refused.text())));
+        if let Err(refusal) = self.may_reflect(known.is_of_feeds(), name.domain, number, &messages) {
+            return Ok(Err(refusal));
         }
         let begins = messages.first().is_some_and(|passed| matches!(passed.header, Header::Refresh(_)));
         if number == ItemId(0) && begins {
-            number = desk.number(post.place, (name.domain, name.name.as_bytes()), to, time)?;
+            number = self.number(post.place, (name.domain, name.name.as_bytes()), to, time)?;
         }
-        if let Some(wanted) = desk.requests.number(name) {
-            desk.has_number(wanted, number);
+        if let Some(wanted) = self.requests.number(name) {
+            self.has_number(wanted, number);
         }
         if number == ItemId(0) {
             let text = "There is no such item, and the post brings no image of it";
@@ -330,15 +297,44 @@ impl Sources {
         for passed in &messages {
             let is_suspect = is_suspect(&passed.header, false);
             let about = About { service: post.place, item: number, name: &name.name, is_suspect };
-            if !desk.pass(&about, passed, to, time)? {
+            if !self.pass(&about, passed, to, time)? {
                 return Ok(Err((NakCode::NO_RESOURCES, "The post is too long for the plant")));
             }
         }
-        desk.counters.posts += 1;
+        self.counters.posts += 1;
         if let Some(ticket) = post.ticket {
             let header = PostHeader { stream_id: 0, ..last.header };
-            desk.receipt(ticket, receipt_of(&header, None));
+            self.receipt(ticket, receipt_of(&header, None));
         }
         Ok(Ok(()))
+    }
+
+    /// Checks that messages may be posted to an item, and accepts their fields. `number` is 0 without an image of the item.
+    fn may_reflect(
+        &mut self,
+        is_of_feeds: bool,
+        domain: Domain,
+        number: ItemId,
+        messages: &[Passed<'_>],
+    ) -> Result<(), PostRefusal> {
+        let has_image = messages.iter().any(|passed| matches!(passed.header, Header::Refresh(_)));
+        let are_updates = messages.iter().all(|passed| matches!(passed.header, Header::Update(_)));
+        // A feed sends no image again: data that could not be folded into one would damage it for all clients until the feed's next session, and an
+        // item in a domain without a feed would exist forever.
+        let text = if is_of_feeds && !are_updates {
+            "Images and states of this item are its feed's: updates alone can be posted"
+        } else if is_of_feeds && domain != Domain::MARKET_PRICE {
+            "Of the feeds' items market prices alone can be posted"
+        } else if messages.iter().any(|passed| has_codes(&passed.header)) {
+            "The permission data of an item is its source's: a post brings none"
+        } else if has_image && self.numbers.has_codes(number) {
+            "A posted image of this item would be one without its permission data: post updates"
+        } else if is_of_feeds && number != ItemId(0) {
+            let taken = self.posted.take(number, messages, &self.settings.dictionary);
+            return taken.map_err(|refused| (refused.code(), refused.text()));
+        } else {
+            return Ok(());
+        };
+        Err((NakCode::DENIED_BY_SRC, text))
     }
 }

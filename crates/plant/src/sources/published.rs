@@ -13,7 +13,7 @@ use tapeline_omm::rwf::{DataType, Domain, Header, MessageView, StateCode, Stream
 use super::passing::{About, Passed, closed, is_final, is_suspect, suspect};
 use super::services::{Member, Service, states};
 use super::serving::Left;
-use super::{Desk, LinkId, Role, SourceNote, Sources, Taking};
+use super::{Desk, Handling, LinkId, Role, SourceNote, Sources, Taking};
 use crate::cache::{AnswerParameters as Give, Cache, ItemKey, Limits};
 use crate::demand::{Answer, ItemName};
 use crate::publish::Refused;
@@ -67,6 +67,11 @@ impl Publishing {
     /// Returns the provider's number of a service.
     pub(super) fn their_id(&self, service: usize) -> Option<u16> {
         self.services.iter().find(|(_, place)| *place == service).map(|(id, _)| *id)
+    }
+
+    /// Returns the index of a service by the provider's number.
+    fn place_of(&self, their_id: u16) -> Option<usize> {
+        self.services.iter().find(|(id, _)| *id == their_id).map(|(_, place)| *place)
     }
 
     /// Returns the number of stored images.
@@ -237,14 +242,9 @@ impl<P: Publish, T: Time> AcceptorApplication for Taking<'_, P, T> {
                 if self.desk.serving.server(known.domain, known.item) != Some(self.link.id) {
                     return;
                 }
-                let Some(name) = self.to.items().name(known.item) else { return };
-                let name = name.into();
-                self.desk.pass_generic(
-                    known.service,
-                    known.domain,
-                    name,
-                    &Passed::new(header.into(), &message),
-                );
+                let Some(name) = self.to.items().name(known.item).map(Into::into) else { return };
+                let passed = Passed::new(header.into(), &message);
+                self.desk.pass_generic(known.service, known.domain, name, &passed);
             }
             _ => {}
         }
@@ -301,8 +301,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
 
     /// Publishes a provider's states for all items of a service or a group.
     fn states_of(&mut self, entry: &ServiceEntry) {
-        let known = self.link.publishing.services.iter().find(|(id, _)| *id == entry.id);
-        let Some(place) = known.map(|(_, place)| *place) else { return };
+        let Some(place) = self.link.publishing.place_of(entry.id) else { return };
         let Some(service) = self.desk.services.get(place) else { return };
         if !service.hears(self.link.id) {
             return;
@@ -346,8 +345,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
 
     fn published(&mut self, item: &PublishedItem<'_>, header: Header<'_>, message: &MessageView<'_>) {
         let mut passed = Passed::new(header, message);
-        let services = &self.link.publishing.services;
-        let place = services.iter().find(|(id, _)| Some(*id) == item.service_id).map(|(_, place)| *place);
+        let place = item.service_id.and_then(|id| self.link.publishing.place_of(id));
         let service = place.and_then(|place| Some((place, self.desk.services.get(place)?)));
         let Some((place, service)) = service else {
             self.desk.counters.passed_over += 1;
@@ -430,9 +428,9 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
 
     /// Handles an item whose stream is reused for another: its publisher no longer publishes it.
     fn withdrawn(&mut self, item: &PublishedItem<'_>) {
-        if let (Some(cache), Some(id)) = (&mut self.link.publishing.standby, item.service_id)
-            && let Some((_, place)) = self.link.publishing.services.iter().find(|(theirs, _)| *theirs == id)
-            && let Some(service) = self.desk.services.get(*place)
+        let place = item.service_id.and_then(|id| self.link.publishing.place_of(id));
+        if let Some(cache) = &mut self.link.publishing.standby
+            && let Some(service) = place.and_then(|place| self.desk.services.get(place))
         {
             cache.remove(&ItemKey { service: service.id(), domain: item.domain, name: item.name });
         }
@@ -494,34 +492,6 @@ impl Sources {
         concerned
     }
 
-    /// Handles the end of an NI provider's connection.
-    pub(super) fn publisher_gone<P: Publish>(
-        &mut self,
-        id: LinkId,
-        why: &str,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<(), Refused> {
-        let Some(link) = self.links.get(&id) else { return Ok(()) };
-        let source = link.state.name.clone();
-        let concerned: Vec<usize> = link.state.publishing.services.iter().map(|(_, p)| *p).collect();
-        self.desk.note(SourceNote::Gone { source, why: why.to_owned() });
-        for place in &concerned {
-            if let Some(service) = self.desk.services.get_mut(*place) {
-                service.members.retain(|member| member.link != id);
-            }
-        }
-        // Its items are needed until then, so it is removed afterwards. Those of a service may free places for the publishers that take over.
-        let done = concerned.iter().try_for_each(|service| {
-            self.leave_merged(*service, id, to, time)?;
-            self.release_numbers(id, |known| known.service == *service);
-            self.elect(*service, to, time)
-        });
-        self.release_numbers(id, |known| !concerned.contains(&known.service));
-        self.links.remove(&id);
-        done
-    }
-
     /// Releases the numbers of some items of an NI provider.
     fn release_numbers(&mut self, id: LinkId, are_concerned: impl Fn(&Known) -> bool) {
         let Some(link) = self.links.get(&id) else { return };
@@ -531,66 +501,75 @@ impl Sources {
         numbers.sort_unstable();
         numbers.into_iter().for_each(|number| self.desk.numbers.release(number));
     }
+}
+
+impl<P: Publish, T: Time> Handling<'_, P, T> {
+    /// Handles the end of an NI provider's connection.
+    pub(super) fn publisher_gone(&mut self, id: LinkId, why: &str) -> Result<(), Refused> {
+        let Some(link) = self.sources.links.get(&id) else { return Ok(()) };
+        let source = link.state.name.clone();
+        let concerned: Vec<usize> = link.state.publishing.services.iter().map(|(_, p)| *p).collect();
+        self.sources.desk.note(SourceNote::Gone { source, why: why.to_owned() });
+        for place in &concerned {
+            if let Some(service) = self.sources.desk.services.get_mut(*place) {
+                service.members.retain(|member| member.link != id);
+            }
+        }
+        // Its items are needed until then, so it is removed afterwards. Those of a service may free places for the publishers that take over.
+        let done = concerned.iter().try_for_each(|service| {
+            self.leave_merged(*service, id)?;
+            self.sources.release_numbers(id, |known| known.service == *service);
+            self.elect(*service)
+        });
+        self.sources.release_numbers(id, |known| !concerned.contains(&known.service));
+        self.sources.links.remove(&id);
+        done
+    }
 
     /// Adds a publisher of a merged service that is up: it serves items without a source, and stands by for the rest.
-    pub(super) fn join_merged<P: Publish>(
-        &mut self,
-        place: usize,
-        id: LinkId,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<(), Refused> {
-        let known = self.desk.services.get(place);
+    pub(super) fn join_merged(&mut self, place: usize, id: LinkId) -> Result<(), Refused> {
+        let known = self.sources.desk.services.get(place);
         let Some(service) = known.filter(|known| known.is_merged() && known.is_source_up(id)) else {
             return Ok(());
         };
         let service = service.name().to_owned();
-        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        let Some(link) = self.sources.links.get_mut(&id) else { return Ok(()) };
         if link.state.publishing.shares.contains(&place) {
             return Ok(());
         }
         link.state.publishing.shares.push(place);
-        self.desk.note(SourceNote::Serves { service, source: Some(link.state.name.clone()) });
-        self.take_up_published(place, id, to, time)
+        self.sources.desk.note(SourceNote::Serves { service, source: Some(link.state.name.clone()) });
+        self.take_up_published(place, id)
     }
 
     /// Removes a publisher of a merged service that has disconnected or is down: others take over the items that they have.
-    pub(super) fn leave_merged<P: Publish>(
-        &mut self,
-        place: usize,
-        id: LinkId,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<(), Refused> {
-        let known = self.desk.services.get(place);
+    pub(super) fn leave_merged(&mut self, place: usize, id: LinkId) -> Result<(), Refused> {
+        let known = self.sources.desk.services.get(place);
         let Some(service) = known.filter(|known| known.is_merged() && !known.is_source_up(id)) else {
             return Ok(());
         };
         let service = service.name().to_owned();
-        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        let Some(link) = self.sources.links.get_mut(&id) else { return Ok(()) };
         let shares = &mut link.state.publishing.shares;
         let Some(at) = shares.iter().position(|shared| *shared == place) else { return Ok(()) };
         shares.swap_remove(at);
         let source = link.state.name.clone();
-        let (taken_over, unserved) =
-            self.doubt_published(place, id, suspect("The source is down"), to, time)?;
-        self.desk.counters.taken_over += u64::from(taken_over > 0);
+        let (taken_over, unserved) = self.doubt_published(place, id, suspect("The source is down"))?;
+        self.sources.desk.counters.taken_over += u64::from(taken_over > 0);
         if taken_over + unserved > 0 {
-            self.desk.note(SourceNote::Left { service, source, taken_over, unserved });
+            self.sources.desk.note(SourceNote::Left { service, source, taken_over, unserved });
         }
         Ok(())
     }
 
     /// Removes a publisher's items of a service. Those that others publish are handed over, the rest become suspect; returns the number of each.
-    pub(super) fn doubt_published<P: Publish>(
+    pub(super) fn doubt_published(
         &mut self,
         service: usize,
         source: LinkId,
         state: State<'_>,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
     ) -> Result<(usize, usize), Refused> {
-        let Some(link) = self.links.get(&source) else { return Ok((0, 0)) };
+        let Some(link) = self.sources.links.get(&source) else { return Ok((0, 0)) };
         let items = link.state.publishing.items.iter();
         let mut concerned: Vec<(ItemId, u8, i32)> = items
             .filter(|(_, known)| known.service == service && known.item != ItemId(0))
@@ -601,24 +580,24 @@ impl Sources {
         let (mut handed_over, mut lost) = (0, 0);
         for (item, domain, stream) in concerned {
             let domain = Domain(domain);
-            let Some(link) = self.links.get_mut(&source) else { continue };
+            let Some(link) = self.sources.links.get_mut(&source) else { continue };
             let publishing = &mut link.state.publishing;
             publishing.streams.remove(&(domain, item));
             let Some(known) = publishing.items.get_mut(&stream) else { continue };
             let was_suspect = std::mem::replace(&mut known.is_suspect, true);
-            match self.desk.serving.leave(service, (domain, item), source) {
+            match self.sources.desk.serving.leave(service, (domain, item), source) {
                 Left::Unchanged => {}
                 Left::HandedOver(_) => {
                     handed_over += 1;
-                    self.hand_over(service, (domain, item), to, time)?;
+                    self.hand_over(service, (domain, item))?;
                 }
                 Left::ToNobody => {
                     lost += 1;
-                    self.desk.serving.lose(service, (domain, item));
-                    let Some(name) = to.items().name(item).map(str::to_owned) else { continue };
+                    self.sources.desk.serving.lose(service, (domain, item));
+                    let Some(name) = self.to.items().name(item).map(str::to_owned) else { continue };
                     if !was_suspect {
                         let about = About { service, item, name: &name, is_suspect: true };
-                        self.desk.pass(&about, &Passed::status(domain, state), to, time)?;
+                        self.sources.desk.pass(&about, &Passed::status(domain, state), self.to, self.time)?;
                     }
                 }
             }
@@ -627,27 +606,26 @@ impl Sources {
     }
 
     /// Lets the next publisher serve an item: its stored image becomes that of the item, which is suspect without one.
-    pub(super) fn hand_over<P: Publish>(
+    pub(super) fn hand_over(
         &mut self,
         place: usize,
         (domain, item): (Domain, ItemId),
-        to: &mut Sequencer<P>,
-        time: &impl Time,
     ) -> Result<(), Refused> {
-        let Some(service) = self.desk.services.get(place).map(Service::id) else { return Ok(()) };
-        let Some(name) = to.items().name(item).map(str::to_owned) else { return Ok(()) };
-        let next = self.desk.serving.server(domain, item).and_then(|next| self.links.get_mut(&next));
+        let Some(service) = self.sources.desk.services.get(place).map(Service::id) else { return Ok(()) };
+        let Some(name) = self.to.items().name(item).map(str::to_owned) else { return Ok(()) };
+        let next =
+            self.sources.desk.serving.server(domain, item).and_then(|next| self.sources.links.get_mut(&next));
         let Some(publishing) = next.map(|link| &mut link.state.publishing) else { return Ok(()) };
         let Some(stream) = publishing.stream(domain, item) else { return Ok(()) };
         let key = ItemKey { service, domain, name: name.as_bytes() };
         let has_image = publishing.has_image(&key);
         let image = publishing.take_image(&key).filter(|_| has_image);
         let is_suspect = match image {
-            Some(parts) => self.desk.pass_kept(place, (item, &name), &parts, to, time)?,
+            Some(parts) => self.sources.desk.pass_kept(place, (item, &name), &parts, self.to, self.time)?,
             None => {
                 let about = About { service: place, item, name: &name, is_suspect: true };
                 let status = Passed::status(domain, suspect("Another source takes over"));
-                self.desk.pass(&about, &status, to, time)?;
+                self.sources.desk.pass(&about, &status, self.to, self.time)?;
                 true
             }
         };
@@ -658,15 +636,9 @@ impl Sources {
     }
 
     /// Lets a publisher that stood by, or was down, take part in a service: its stored images become those of the items that it serves.
-    pub(super) fn take_up_published<P: Publish>(
-        &mut self,
-        place: usize,
-        next: LinkId,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<(), Refused> {
-        let Some(service) = self.desk.services.get(place).map(Service::id) else { return Ok(()) };
-        let Some(link) = self.links.get_mut(&next) else { return Ok(()) };
+    pub(super) fn take_up_published(&mut self, place: usize, next: LinkId) -> Result<(), Refused> {
+        let Some(service) = self.sources.desk.services.get(place).map(Service::id) else { return Ok(()) };
+        let Some(link) = self.sources.links.get_mut(&next) else { return Ok(()) };
         let Role::Publisher(acceptor) = &link.role else { return Ok(()) };
         let publishing = &mut link.state.publishing;
         let mut before: Vec<(i32, Known)> = (publishing.items.iter())
@@ -676,7 +648,7 @@ impl Sources {
         // Independent of the table's order: the same input gives the same order of publishers.
         before.sort_unstable_by_key(|(stream, known)| (known.item, *stream));
         for (stream, known) in before {
-            publishing.rejoin(next, stream, known, &mut self.desk);
+            publishing.rejoin(next, stream, known, &mut self.sources.desk);
         }
         let images = publishing.kept_of(service);
         if images.is_empty() {
@@ -690,18 +662,19 @@ impl Sources {
             .collect();
         for (domain, name) in images {
             let key = ItemKey { service, domain, name: &name };
-            let number = self.desk.number(place, (domain, &name), to, time)?;
+            let number = self.sources.desk.number(place, (domain, &name), self.to, self.time)?;
             let stream = streams.get(&(domain, name.clone()));
             let Some(stream) = stream.filter(|_| number != ItemId(0)) else {
                 publishing.take_image(&key);
                 continue;
             };
             let known = Known { service: place, domain, item: number, is_suspect: true };
-            publishing.enter(next, *stream, known, &mut self.desk);
-            if self.desk.serving.server(domain, number) == Some(next) {
+            publishing.enter(next, *stream, known, &mut self.sources.desk);
+            if self.sources.desk.serving.server(domain, number) == Some(next) {
                 let parts = publishing.take_image(&key).unwrap_or_default();
                 let name = std::str::from_utf8(&name).unwrap_or_default();
-                let is_suspect = self.desk.pass_kept(place, (number, name), &parts, to, time)?;
+                let is_suspect =
+                    self.sources.desk.pass_kept(place, (number, name), &parts, self.to, self.time)?;
                 publishing.items.insert(*stream, Known { is_suspect, ..known });
             }
         }
@@ -746,9 +719,7 @@ impl Desk {
         let item = ItemName { service, domain, name };
         self.answer(Answer::Generic { item, message: passed.of_service(service).bytes() });
     }
-}
 
-impl Desk {
     /// Records that a client has an item of NI providers open, and so uses its present or future number.
     pub(super) fn want_published(&mut self, service: usize, name: &str, number: Option<ItemId>) {
         let Some(service) = self.services.get_mut(service) else { return };

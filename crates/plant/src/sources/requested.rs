@@ -7,11 +7,11 @@ use tapeline_omm::role::Outbox;
 use tapeline_omm::role::consumer::{
     Consumer, ConsumerApplication, ConsumerEvent, Handle, ItemRequest, Reissue, ServiceName,
 };
-use tapeline_omm::rwf::{Header, Priority, StateCode, StreamState};
+use tapeline_omm::rwf::{Domain, Header, Priority, StateCode, StreamState};
 
 use super::passing::{About, Passed, closed, is_final, is_suspect, suspect};
 use super::services::Service;
-use super::{Desk, Link, LinkId, Policy, Role, SourceNote, Sources, Taking, Wish};
+use super::{Desk, Handling, Link, LinkId, Policy, Role, SourceNote, Sources, Taking, Wish};
 use crate::cache::ItemKey;
 use crate::demand::{Answer, ItemName};
 use crate::publish::Refused;
@@ -45,6 +45,11 @@ impl Wanted {
     /// Returns its handle at a provider.
     pub(super) fn handle(&self, link: LinkId) -> Option<Handle> {
         self.holds.iter().find(|hold| hold.link == link).map(|hold| hold.handle)
+    }
+
+    /// Returns where it is open at the source that serves it.
+    fn hold(&self) -> Option<Hold> {
+        self.holds.iter().find(|hold| hold.link == self.from).copied()
     }
 }
 
@@ -219,7 +224,7 @@ impl<P: Publish, T: Time> ConsumerApplication for Taking<'_, P, T> {
 }
 
 impl Desk {
-    fn domain_of(&mut self, number: u64) -> tapeline_omm::rwf::Domain {
+    fn domain_of(&mut self, number: u64) -> Domain {
         let private = self.private.domain(number);
         private.or_else(|| self.requests.of(number).map(|wanted| wanted.name.domain)).unwrap_or_default()
     }
@@ -290,8 +295,8 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
                 return Some(item);
             }
             self.desk.counters.no_place += 1;
-            let state =
-                closed(StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, "The plant has no place for it");
+            let text = "The plant has no place for it";
+            let state = closed(StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, text);
             self.finish(&name, &Passed::status(name.domain, state));
         } else if is_final {
             self.finish(&name, passed);
@@ -483,10 +488,9 @@ impl Sources {
 
     /// Asks an item's source to pause, if its login supports that.
     pub(super) fn pause(&mut self, name: &ItemName) {
-        let Some(wanted) = self.desk.requests.find_mut(name).filter(|wanted| !wanted.is_paused) else {
-            return;
-        };
-        let Some(hold) = wanted.holds.iter().find(|hold| hold.link == wanted.from).copied() else { return };
+        let wanted = self.desk.requests.find_mut(name);
+        let Some(wanted) = wanted.filter(|wanted| !wanted.is_paused) else { return };
+        let Some(hold) = wanted.hold() else { return };
         if let Some(Link { role: Role::Provider(consumer), .. }) = self.links.get(&hold.link)
             && consumer.can_pause()
         {
@@ -505,9 +509,8 @@ impl Sources {
     /// Ends the pause of an item that moves to another source, which is not asked to pause.
     fn end_pause(&mut self, number: u64) {
         let Some(wanted) = self.desk.requests.of(number) else { return };
-        let from = wanted.from;
         if std::mem::take(&mut wanted.is_paused)
-            && let Some(hold) = wanted.holds.iter().find(|hold| hold.link == from).copied()
+            && let Some(hold) = wanted.hold()
         {
             self.reissue_at(hold, &Reissue { is_paused: Some(false), ..Reissue::default() });
         }
@@ -549,25 +552,22 @@ impl Sources {
 
     fn renew_item(&mut self, number: u64) {
         let Some(wanted) = self.desk.requests.of(number).filter(|wanted| wanted.is_suspect) else { return };
-        let hold = wanted.holds.iter().find(|hold| hold.link == wanted.from).copied();
         // If its stream was never closed, its data meanwhile was not accepted.
-        if let Some(hold) = hold
+        if let Some(hold) = wanted.hold()
             && let Some(Link { role: Role::Provider(consumer), .. }) = self.links.get(&hold.link)
             && consumer.has_image(hold.handle)
         {
             self.reissue_at(hold, &Reissue { wants_image: true, ..Reissue::default() });
         }
     }
+}
 
+impl<P: Publish, T: Time> Handling<'_, P, T> {
     /// Moves the items of sources that are down to sources that are up, each to the one with the fewest items.
-    pub(super) fn spread_items<P: Publish>(
-        &mut self,
-        service: usize,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<(), Refused> {
-        let Some(known) = self.desk.services.get(service) else { return Ok(()) };
-        let has_any = |member: &super::services::Member| self.desk.requests.with(service, member.link) > 0;
+    pub(super) fn spread_items(&mut self, service: usize) -> Result<(), Refused> {
+        let Some(known) = self.sources.desk.services.get(service) else { return Ok(()) };
+        let has_any =
+            |member: &super::services::Member| self.sources.desk.requests.with(service, member.link) > 0;
         if !known.members.iter().any(|member| !member.is_up && has_any(member)) {
             return Ok(());
         }
@@ -576,63 +576,61 @@ impl Sources {
         let mut counts: Vec<(LinkId, usize)> = members
             .iter()
             .filter(|member| member.is_up)
-            .map(|member| (member.link, self.desk.requests.with(service, member.link)))
+            .map(|member| (member.link, self.sources.desk.requests.with(service, member.link)))
             .collect();
         for member in members.iter().filter(|member| !member.is_up) {
             let text = "Another source takes over";
-            self.desk.doubt_requested(service, member.link, suspect(text), to, time)?;
+            self.sources.desk.doubt_requested(service, member.link, suspect(text), self.to, self.time)?;
         }
-        for number in self.desk.requests.of_service(service) {
-            let from = self.desk.requests.of(number).map(|wanted| wanted.from);
+        for number in self.sources.desk.requests.of_service(service) {
+            let from = self.sources.desk.requests.of(number).map(|wanted| wanted.from);
             if from.is_none_or(is_up) {
                 continue;
             }
             let Some((next, count)) = counts.iter_mut().min_by_key(|(_, count)| *count) else { break };
             *count += 1;
             let next = *next;
-            self.move_item(number, next);
+            self.sources.move_item(number, next);
         }
         Ok(())
     }
 
     /// Lets a source that stood by serve: its stored images become those of the items.
-    pub(super) fn switch_items<P: Publish>(
-        &mut self,
-        service: usize,
-        next: LinkId,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<(), Refused> {
-        let Some(id) = self.desk.services.get(service).map(Service::id) else { return Ok(()) };
-        for number in self.desk.requests.of_service(service) {
-            self.end_pause(number);
-            self.desk.requests.change_source(number, next);
-            self.open_at(next, number);
+    pub(super) fn switch_items(&mut self, service: usize, next: LinkId) -> Result<(), Refused> {
+        let Some(id) = self.sources.desk.services.get(service).map(Service::id) else { return Ok(()) };
+        for number in self.sources.desk.requests.of_service(service) {
+            self.sources.end_pause(number);
+            self.sources.desk.requests.change_source(number, next);
+            self.sources.open_at(next, number);
         }
-        let images = self.links.get(&next).map(|link| link.state.publishing.kept_of(id)).unwrap_or_default();
+        let images =
+            self.sources.links.get(&next).map(|link| link.state.publishing.kept_of(id)).unwrap_or_default();
         for (domain, name) in images {
-            let Some(link) = self.links.get_mut(&next) else { continue };
+            let Some(link) = self.sources.links.get_mut(&next) else { continue };
             let key = ItemKey { service: id, domain, name: &name };
             let Some(parts) = link.state.publishing.take_image(&key) else { continue };
             let Ok(text) = std::str::from_utf8(&name) else { continue };
             let name = ItemName { service: id, domain, name: text.into() };
-            let Some(number) = self.desk.requests.number(&name) else { continue };
-            let item = match self.desk.requests.of(number).map(|wanted| wanted.item) {
-                Some(ItemId(0)) => self.desk.number(service, (domain, text.as_bytes()), to, time)?,
+            let Some(number) = self.sources.desk.requests.number(&name) else { continue };
+            let item = match self.sources.desk.requests.of(number).map(|wanted| wanted.item) {
+                Some(ItemId(0)) => {
+                    self.sources.desk.number(service, (domain, text.as_bytes()), self.to, self.time)?
+                }
                 Some(item) => item,
                 None => continue,
             };
             if item == ItemId(0) {
                 continue;
             }
-            self.desk.has_number(number, item);
-            let is_suspect = self.desk.pass_kept(service, (item, text), &parts, to, time)?;
-            if let Some(wanted) = self.desk.requests.of(number) {
+            self.sources.desk.has_number(number, item);
+            let is_suspect =
+                self.sources.desk.pass_kept(service, (item, text), &parts, self.to, self.time)?;
+            if let Some(wanted) = self.sources.desk.requests.of(number) {
                 wanted.is_suspect = is_suspect;
             }
         }
         // A source that served before and stood by since has stored nothing from which an image could be made.
-        self.renew_items(service);
+        self.sources.renew_items(service);
         Ok(())
     }
 }

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use tapeline_omm::domain::directory::{Info, ServiceState};
-use tapeline_omm::domain::{Directory, OwnedState, ServiceEntry, ServicePart};
+use tapeline_omm::domain::{Directory, ServiceEntry, ServicePart};
 use tapeline_omm::rwf::{Domain, FilterAction, MapAction, StateCode};
 
 use super::passing::suspect;
 use super::{
-    Desk, Link, LinkId, Policy, Posts, Role, ServiceSettings, Settings, Sharing, SourceNote, Sources,
+    Desk, Handling, Link, LinkId, Policy, Posts, Role, ServiceSettings, Settings, Sharing, SourceNote,
     Sourcing,
 };
 use crate::publish::Refused;
-use crate::{Publish, Sequencer, Time};
+use crate::{Origin, Publish, Sequencer, State, Time};
 
 /// A service.
 #[derive(Debug)]
@@ -66,8 +66,10 @@ impl Service {
         &self.settings.name
     }
 
-    pub(super) const fn channel(&self) -> u16 {
-        self.settings.channel
+    /// Returns the origin of a tick of the service as a whole.
+    pub(super) fn origin(&self) -> Origin<'static> {
+        let state = if self.is_up() { State::Live } else { State::Stale };
+        Origin { service: Some(self.id()), channel: self.settings.channel, state, ..Origin::default() }
     }
 
     pub(super) const fn is_up(&self) -> bool {
@@ -162,18 +164,12 @@ impl Desk {
         let was_up = service.told.iter().any(|part| matches!(part, ServicePart::State(s) if s.is_up()));
         let mut news = Vec::new();
         for part in &parts {
-            let before = service.told.iter_mut().find(|told| told.id() == part.id());
-            match before {
-                Some(before) if before == part => {}
-                Some(before) => {
-                    before.clone_from(part);
-                    news.push((FilterAction::SET, part.clone()));
-                }
-                None => {
-                    service.told.push(part.clone());
-                    news.push((FilterAction::SET, part.clone()));
-                }
+            match service.told.iter_mut().find(|told| told.id() == part.id()) {
+                Some(before) if before == part => continue,
+                Some(before) => before.clone_from(part),
+                None => service.told.push(part.clone()),
             }
+            news.push((FilterAction::SET, part.clone()));
         }
         let gone =
             |told: &ServicePart| is_load_or_link(told) && !parts.iter().any(|part| part.id() == told.id());
@@ -202,9 +198,8 @@ pub(super) fn states(entry: &ServiceEntry, id: u16) -> Option<ServiceEntry> {
             ServicePart::Group(group) if group.group.is_some() => {
                 parts.push((FilterAction::UPDATE, ServicePart::Group(group.clone())));
             }
-            ServicePart::State(ServiceState { status: Some(status), .. }) => {
-                let status = Some(OwnedState::clone(status));
-                let state = ServiceState { status, ..ServiceState::default() };
+            ServicePart::State(ServiceState { status: status @ Some(_), .. }) => {
+                let state = ServiceState { status: status.clone(), ..ServiceState::default() };
                 parts.push((FilterAction::UPDATE, ServicePart::State(state)));
             }
             _ => {}
@@ -222,21 +217,16 @@ impl Link {
     }
 }
 
-impl Sources {
+impl<P: Publish, T: Time> Handling<'_, P, T> {
     /// Handles a change of a source's services.
-    pub(super) fn review<P: Publish>(
-        &mut self,
-        id: LinkId,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<(), Refused> {
-        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+    pub(super) fn review(&mut self, id: LinkId) -> Result<(), Refused> {
+        let Some(link) = self.sources.links.get_mut(&id) else { return Ok(()) };
         link.state.has_news = false;
         let mut concerned = Vec::new();
         if matches!(link.role, Role::Publisher(_)) {
-            concerned = self.review_publisher(id);
-        } else if let Some(Link { role: Role::Provider(consumer), .. }) = self.links.get(&id) {
-            for (place, service) in self.desk.services.iter_mut().enumerate() {
+            concerned = self.sources.review_publisher(id);
+        } else if let Some(Link { role: Role::Provider(consumer), .. }) = self.sources.links.get(&id) {
+            for (place, service) in self.sources.desk.services.iter_mut().enumerate() {
                 let entry = consumer.directory().named(&service.settings.name);
                 let state = entry.and_then(ServiceEntry::state);
                 let is_up = consumer.is_ready() && state.is_some_and(ServiceState::is_up);
@@ -247,20 +237,15 @@ impl Sources {
             }
         }
         concerned.into_iter().try_for_each(|service| {
-            self.leave_merged(service, id, to, time)?;
-            self.elect(service, to, time)?;
-            self.join_merged(service, id, to, time)
+            self.leave_merged(service, id)?;
+            self.elect(service)?;
+            self.join_merged(service, id)
         })
     }
 
     /// Determines the active source of a service, and publishes the changes.
-    pub(super) fn elect<P: Publish>(
-        &mut self,
-        place: usize,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<(), Refused> {
-        let Some(service) = self.desk.services.get_mut(place) else { return Ok(()) };
+    pub(super) fn elect(&mut self, place: usize) -> Result<(), Refused> {
+        let Some(service) = self.sources.desk.services.get_mut(place) else { return Ok(()) };
         let before = service.active;
         let first_up = || service.members.iter().find(|member| member.is_up).map(|member| member.link);
         let next = before.filter(|link| service.is_source_up(*link)).or_else(first_up);
@@ -268,39 +253,40 @@ impl Sources {
         if next != before {
             let text = if next.is_some() { "Another source takes over" } else { "The source is down" };
             if let Some(before) = before.filter(|_| !is_merged) {
-                self.doubt(place, before, text, to, time)?;
+                self.doubt(place, before, text)?;
             }
-            if let Some(service) = self.desk.services.get_mut(place) {
+            if let Some(service) = self.sources.desk.services.get_mut(place) {
                 service.active = next;
-                let source = next.and_then(|next| self.links.get(&next)).map(|link| link.state.name.clone());
+                let source =
+                    next.and_then(|next| self.sources.links.get(&next)).map(|link| link.state.name.clone());
                 let service = service.name().to_owned();
                 if !is_merged {
-                    self.desk.counters.taken_over += u64::from(before.is_some() && next.is_some());
+                    self.sources.desk.counters.taken_over += u64::from(before.is_some() && next.is_some());
                 }
                 // In a merged service each publisher is reported when it joins.
                 if !is_merged || source.is_none() {
-                    self.desk.note(SourceNote::Serves { service, source });
+                    self.sources.desk.note(SourceNote::Serves { service, source });
                 }
             }
         }
         let theirs = next.and_then(|next| {
-            let service = self.desk.services.get(place)?;
-            let link = self.links.get(&next)?;
+            let service = self.sources.desk.services.get(place)?;
+            let link = self.sources.links.get(&next)?;
             link.directory().named(service.name()).cloned()
         });
-        self.desk.tell_service(place, theirs.as_ref(), to, time)?;
+        self.sources.desk.tell_service(place, theirs.as_ref(), self.to, self.time)?;
         match (policy, next) {
             (None, Some(next)) if Some(next) != before && !is_merged => {
-                self.take_up_published(place, next, to, time)?;
+                self.take_up_published(place, next)?;
             }
-            (Some(Policy::First), Some(next)) if Some(next) != before => self.move_items(place, next),
+            (Some(Policy::First), Some(next)) if Some(next) != before => self.sources.move_items(place, next),
             (Some(Policy::Warm), Some(next)) if Some(next) != before => {
-                self.switch_items(place, next, to, time)?;
+                self.switch_items(place, next)?;
             }
             (Some(Policy::Balance), Some(_)) => {
-                self.spread_items(place, to, time)?;
+                self.spread_items(place)?;
                 if next != before {
-                    self.renew_items(place);
+                    self.sources.renew_items(place);
                 }
             }
             _ => {}
@@ -309,19 +295,12 @@ impl Sources {
     }
 
     /// Marks all items of a service at a source as suspect.
-    fn doubt<P: Publish>(
-        &mut self,
-        service: usize,
-        source: LinkId,
-        text: &str,
-        to: &mut Sequencer<P>,
-        time: &impl Time,
-    ) -> Result<(), Refused> {
-        let is_published = self.desk.services.get(service).is_some_and(Service::is_published);
+    fn doubt(&mut self, service: usize, source: LinkId, text: &str) -> Result<(), Refused> {
+        let is_published = self.sources.desk.services.get(service).is_some_and(Service::is_published);
         if is_published {
-            self.doubt_published(service, source, suspect(text), to, time).map(|_| ())
+            self.doubt_published(service, source, suspect(text)).map(|_| ())
         } else {
-            self.desk.doubt_requested(service, source, suspect(text), to, time)
+            self.sources.desk.doubt_requested(service, source, suspect(text), self.to, self.time)
         }
     }
 }

@@ -25,7 +25,6 @@ impl Entries {
     /// number of all rows.
     ///
     /// # Errors
-    ///
     /// [`Full`](tapeline_omm::Refused::Full) if not one row fits.
     pub(in super::super) fn write(
         &self,
