@@ -10,87 +10,53 @@ use rustix::fs::FallocateFlags;
 
 use crate::Error;
 
-/// A folder of files, for a test's own implementation or [`Directory`].
+/// A folder of files, for a test's own implementation or [`Directory`]. All errors are the system's.
 pub trait Folder {
     /// A file in it.
     type File: File;
 
     /// Returns the names of all files.
-    ///
-    /// # Errors
-    /// The system's.
     fn names(&self) -> io::Result<Vec<String>>;
 
     /// Creates a file that must not exist yet, for reading and writing.
-    ///
-    /// # Errors
-    /// The system's; also if it is there.
     fn create(&self, name: &str) -> io::Result<Self::File>;
 
     /// Opens a file for reading, and for writing if `writable`.
-    ///
-    /// # Errors
-    /// The system's.
     fn open(&self, name: &str, writable: bool) -> io::Result<Self::File>;
 
     /// Removes a file.
-    ///
-    /// # Errors
-    /// The system's.
     fn remove(&self, name: &str) -> io::Result<()>;
 
     /// Syncs the names of the files to disk.
-    ///
-    /// # Errors
-    /// The system's.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A file of a [`Folder`].
+/// A file of a [`Folder`]. All errors are the system's.
 pub trait File {
     /// Reads at an offset and returns the number of bytes read: fewer than `into` has near the end, 0 at the end.
-    ///
-    /// # Errors
-    /// The system's.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Writes at an offset and returns the number of bytes written.
-    ///
-    /// # Errors
-    /// The system's.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Returns the first offset, from `offset` on, that can hold a nonzero byte; `None` if only zeros follow up to the end.
     /// An implementation that cannot tell returns `offset` itself.
-    ///
-    /// # Errors
-    /// The system's.
     fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
         Ok(Some(offset))
     }
 
     /// Returns the file's length in bytes.
-    ///
-    /// # Errors
-    /// The system's.
     fn length(&self) -> io::Result<u64>;
 
     /// Truncates the file to `bytes`, or extends it with zeros to `bytes`.
-    ///
-    /// # Errors
-    /// The system's.
     fn set_length(&self, bytes: u64) -> io::Result<()>;
 
-    /// Extends the file to `bytes` and allocates disk space for all of it; does nothing if the file system cannot.
-    ///
-    /// # Errors
-    /// The system's: no space.
+    /// Extends the file to `bytes` and allocates disk space for all of it; does nothing if the file system cannot. An error
+    /// mostly means that there is no space.
     fn allocate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Syncs the written bytes to disk.
-    ///
-    /// # Errors
-    /// The system's. Bytes written since the last sync may then be lost, even if a later call succeeds.
+    /// Syncs the written bytes to disk. After an error, bytes written since the last sync may be lost, even if a later call
+    /// succeeds.
     fn sync(&self) -> io::Result<()>;
 }
 
