@@ -116,7 +116,7 @@ fn books(bytes: &[u8]) -> i64 {
     let (mut sum, mut changes) = (0_i64, 0_u64);
     while let Some(bytes) = file.next().unwrap() {
         let record = decode(bytes).unwrap();
-        changes += u64::from(books.apply(&Header::of(bytes).unwrap(), &record).is_any());
+        changes += u64::from(books.apply(&Header::of(bytes).unwrap(), &record).fields.is_any());
         if let DbnRecord::Mbo(record) = record {
             sum = sum.wrapping_add(record.price().0).wrapping_add(i64::from(record.size()));
         }

@@ -400,7 +400,7 @@ fn books(file: &[u8], books: &mut IexBooks) -> u64 {
     let mut changes = 0;
     for bytes in Frames(file) {
         if let Ok(message) = decode(bytes) {
-            changes += u64::from(books.apply(&message).is_quote());
+            changes += u64::from(books.apply(&message).fields.is_quote());
         }
     }
     changes
@@ -414,9 +414,9 @@ fn alone(file: &[u8], books: &mut IexBooks) -> u64 {
         let mut frames = Frames(rest);
         let Some(bytes) = frames.next() else { return changes };
         let change = decode(bytes).map(|message| books.apply(&message)).unwrap_or_default();
-        changes += u64::from(change.is_quote());
+        changes += u64::from(change.fields.is_quote());
         // Nothing is cut off; but that depends on the change.
-        let none = usize::from(black_box(change.is_quote() && !change.is_any()));
+        let none = usize::from(black_box(change.fields.is_quote() && !change.fields.is_any()));
         rest = &frames.0[none..];
     }
 }

@@ -35,7 +35,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry as Slot;
 
-use crate::draft::Price;
+use crate::draft::{Price, ascii, letters};
 use crate::itch::Side;
 use crate::normalise::Instrument;
 
@@ -49,19 +49,13 @@ impl Attribution {
     /// Creates an attribution from the first four characters of `text`, up to the first that is not printable ASCII.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        let mut bytes = [0; 4];
-        for (to, from) in bytes.iter_mut().zip(text.bytes().take_while(u8::is_ascii_graphic)) {
-            *to = from;
-        }
-        Self(bytes)
+        Self(letters(text.bytes().take_while(u8::is_ascii_graphic)))
     }
 
     /// Returns the text; empty if it is not shown.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        let len = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
-        // ASCII is valid UTF-8, so this does not fail.
-        std::str::from_utf8(&self.0[..len]).unwrap_or_default()
+        ascii(&self.0)
     }
 }
 

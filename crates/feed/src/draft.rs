@@ -52,6 +52,13 @@ impl Changed {
         self.bid | self.bid_size | self.ask | self.ask_size
     }
 
+    /// Returns `true` if any change requires an update.
+    #[inline]
+    #[must_use]
+    pub const fn is_any(self) -> bool {
+        self.is_quote() | self.status | self.trade | self.correction | self.auction
+    }
+
     /// Returns `true` if there is a [`Detail`] in addition to the draft.
     #[inline]
     #[must_use]
@@ -126,8 +133,18 @@ impl Conditions {
     }
 }
 
+/// Returns the first of these letters, and zeros after them.
+#[inline]
+pub(crate) fn letters<const N: usize>(text: impl Iterator<Item = u8>) -> [u8; N] {
+    let mut bytes = [0; N];
+    for (to, from) in bytes.iter_mut().zip(text) {
+        *to = from;
+    }
+    bytes
+}
+
 /// Returns the text before the first zero; empty if it is not ASCII.
-fn ascii(bytes: &[u8]) -> &str {
+pub(crate) fn ascii(bytes: &[u8]) -> &str {
     let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     std::str::from_utf8(&bytes[..length]).unwrap_or_default()
 }
@@ -156,12 +173,7 @@ impl Reason {
     #[inline]
     #[must_use]
     pub fn new(text: &str) -> Self {
-        let mut bytes = [0; 8];
-        for (to, from) in bytes.iter_mut().zip(text.bytes().take_while(|byte| byte.is_ascii() && *byte != 0))
-        {
-            *to = from;
-        }
-        Self(bytes)
+        Self(letters(text.bytes().take_while(|byte| byte.is_ascii() && *byte != 0)))
     }
 
     /// Returns the text; empty without a reason.

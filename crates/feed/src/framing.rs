@@ -10,6 +10,7 @@ use std::fmt;
 
 use crate::iex::tp;
 use crate::moldudp64;
+use crate::reasons::reasons;
 
 pub use crate::blocks::Messages;
 
@@ -162,62 +163,33 @@ impl<'a> From<tp::Segment<'a>> for Packet<'a> {
     }
 }
 
-/// The reason why a datagram is not a packet of its transport (each has some of them). The fault is at the sender or on the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum MalformedDatagram {
-    /// The datagram is shorter than a header.
-    #[error("shorter than the header (20 bytes in MoldUDP64, 40 in IEX-TP)")]
-    ShortHeader,
-    /// The datagram ends before or within a message's length.
-    #[error("the length of an announced message is missing")]
-    MissingLength,
-    /// A message announces more bytes than the datagram contains.
-    #[error("a message runs past the end of the datagram")]
-    BlockPastEnd,
-    /// The sequences of the messages do not fit in 64 bits; in IEX-TP in 63 bits, nor may the stream offset exceed those.
-    #[error("sequence and count, or the stream offset, exceed 64 bits (63 in IEX-TP)")]
-    SequenceOverflow,
-    /// The version of the transport is not supported.
-    #[error("another version of the transport")]
-    Version,
-    /// The datagram ends before the payload that its header announces.
-    #[error("shorter than the payload that it announces")]
-    ShortPayload,
-    /// The payload continues after the announced messages.
-    #[error("bytes of the payload belong to no message")]
-    Uncounted,
-}
-
-impl MalformedDatagram {
-    /// All reasons, in the order of [`index`](Self::index).
-    pub const ALL: [Self; 7] = [
-        Self::ShortHeader,
-        Self::MissingLength,
-        Self::BlockPastEnd,
-        Self::SequenceOverflow,
-        Self::Version,
-        Self::ShortPayload,
-        Self::Uncounted,
-    ];
-
-    /// Returns a dense number for an array of counters.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
+reasons! {
     /// Returns a stable label for reports and counters.
-    #[must_use]
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Self::ShortHeader => "short-header",
-            Self::MissingLength => "missing-length",
-            Self::BlockPastEnd => "block-past-end",
-            Self::SequenceOverflow => "sequence-overflow",
-            Self::Version => "wrong-version",
-            Self::ShortPayload => "short-payload",
-            Self::Uncounted => "uncounted-bytes",
-        }
+    reason
+
+    /// The reason why a datagram is not a packet of its transport (each has some of them). The fault is at the sender or on the way.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+    pub enum MalformedDatagram: 7 {
+        /// The datagram is shorter than a header.
+        #[error("shorter than the header (20 bytes in MoldUDP64, 40 in IEX-TP)")]
+        ShortHeader = "short-header",
+        /// The datagram ends before or within a message's length.
+        #[error("the length of an announced message is missing")]
+        MissingLength = "missing-length",
+        /// A message announces more bytes than the datagram contains.
+        #[error("a message runs past the end of the datagram")]
+        BlockPastEnd = "block-past-end",
+        /// The sequences of the messages do not fit in 64 bits; in IEX-TP in 63 bits, nor may the stream offset exceed those.
+        #[error("sequence and count, or the stream offset, exceed 64 bits (63 in IEX-TP)")]
+        SequenceOverflow = "sequence-overflow",
+        /// The version of the transport is not supported.
+        #[error("another version of the transport")]
+        Version = "wrong-version",
+        /// The datagram ends before the payload that its header announces.
+        #[error("shorter than the payload that it announces")]
+        ShortPayload = "short-payload",
+        /// The payload continues after the announced messages.
+        #[error("bytes of the payload belong to no message")]
+        Uncounted = "uncounted-bytes",
     }
 }

@@ -62,6 +62,7 @@ pub mod nbbo;
 pub mod normalise;
 mod processor;
 mod protocol;
+mod reasons;
 pub mod simulate;
 pub mod soupbintcp;
 pub mod summary;

@@ -18,6 +18,9 @@ use crate::depth::{self, Depth};
 use crate::draft::{Detail, Draft};
 use crate::levels::Levels;
 
+/// Nanoseconds of a day.
+const DAY_NS: u64 = 86_400_000_000_000;
+
 /// An instrument's number within its feed: dense, and stable within a session. 0 means no instrument. ITCH: the locate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instrument(pub u32);

@@ -141,7 +141,7 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
     fn permute(bytes: &[u8], record: &mut ItchRecord) {
         let Some(kind) = bytes.first() else {
-            *record = ItchRecord::OF_NOTHING;
+            *record = ItchRecord::of_nothing();
             return;
         };
         let kind = usize::from(*kind);

@@ -14,17 +14,20 @@
 //! A row has the name of the view, the types with this layout (each with its letter and its label), the length, and the fields with their types and
 //! offsets. The compiler checks that each byte of a message belongs to exactly one field.
 
-/// A field of `N` bytes on the wire, in either byte order.
+/// The byte order of ITCH.
+pub(crate) const BIG: bool = true;
+/// The byte order of IEX.
+pub(crate) const LITTLE: bool = false;
+
+/// A field of `N` bytes on the wire, in the byte order `ORDER`.
 pub(crate) trait Wire<const N: usize>: Copy {
-    fn from_big(bytes: [u8; N]) -> Self;
-    fn from_little(bytes: [u8; N]) -> Self;
+    fn read<const ORDER: bool>(bytes: [u8; N]) -> Self;
 }
 
 /// A field as in a structure: a number, or the bytes of a text, which have no byte order.
 pub(crate) trait Plain<const N: usize>: Wire<N> {
     const IS_NUMBER: bool;
-    fn to_big(self) -> [u8; N];
-    fn to_little(self) -> [u8; N];
+    fn write<const ORDER: bool>(self) -> [u8; N];
 }
 
 macro_rules! numbers {
@@ -32,13 +35,8 @@ macro_rules! numbers {
         $(
             impl Wire<$bytes> for $number {
                 #[inline(always)]
-                fn from_big(bytes: [u8; $bytes]) -> Self {
-                    Self::from_be_bytes(bytes)
-                }
-
-                #[inline(always)]
-                fn from_little(bytes: [u8; $bytes]) -> Self {
-                    Self::from_le_bytes(bytes)
+                fn read<const ORDER: bool>(bytes: [u8; $bytes]) -> Self {
+                    if ORDER == BIG { Self::from_be_bytes(bytes) } else { Self::from_le_bytes(bytes) }
                 }
             }
 
@@ -46,13 +44,8 @@ macro_rules! numbers {
                 const IS_NUMBER: bool = true;
 
                 #[inline(always)]
-                fn to_big(self) -> [u8; $bytes] {
-                    self.to_be_bytes()
-                }
-
-                #[inline(always)]
-                fn to_little(self) -> [u8; $bytes] {
-                    self.to_le_bytes()
+                fn write<const ORDER: bool>(self) -> [u8; $bytes] {
+                    if ORDER == BIG { self.to_be_bytes() } else { self.to_le_bytes() }
                 }
             }
         )*
@@ -63,12 +56,7 @@ numbers!(u8: 1, u16: 2, u32: 4, u64: 8, i64: 8);
 
 impl<const N: usize> Wire<N> for [u8; N] {
     #[inline(always)]
-    fn from_big(bytes: [u8; N]) -> Self {
-        bytes
-    }
-
-    #[inline(always)]
-    fn from_little(bytes: [u8; N]) -> Self {
+    fn read<const ORDER: bool>(bytes: [u8; N]) -> Self {
         bytes
     }
 }
@@ -77,12 +65,7 @@ impl<const N: usize> Plain<N> for [u8; N] {
     const IS_NUMBER: bool = false;
 
     #[inline(always)]
-    fn to_big(self) -> [u8; N] {
-        self
-    }
-
-    #[inline(always)]
-    fn to_little(self) -> [u8; N] {
+    fn write<const ORDER: bool>(self) -> [u8; N] {
         self
     }
 }
@@ -92,13 +75,8 @@ macro_rules! wrappers {
     ($([$($of:tt)*] $name:ty: $bytes:tt;)*) => {
         $(impl<$($of)*> $crate::wire::Wire<$bytes> for $name {
             #[inline(always)]
-            fn from_big(bytes: [u8; $bytes]) -> Self {
-                Self($crate::wire::Wire::from_big(bytes))
-            }
-
-            #[inline(always)]
-            fn from_little(bytes: [u8; $bytes]) -> Self {
-                Self($crate::wire::Wire::from_little(bytes))
+            fn read<const ORDER: bool>(bytes: [u8; $bytes]) -> Self {
+                Self($crate::wire::Wire::read::<ORDER>(bytes))
             }
         })*
     };
@@ -166,13 +144,13 @@ pub(crate) const fn is_whole(length: usize, prefix: u128, fields: &[(usize, usiz
     taken == (1 << length) - 1
 }
 
-/// Declares the enumeration of a protocol's types: `{ documentation, name: number of types }` and the table.
+/// Declares the enumerations of a protocol's types and of its errors: `{ protocol, types: number of types, errors }` and the table.
 macro_rules! message_types {
     (
-        { #[$about_types:meta] $Type:ident: $count:literal }
+        { $protocol:literal, $Type:ident: $count:literal, $Malformed:ident }
         $( #[$about:meta] $name:ident [$($kind:ident $letter:literal $label:literal),+] $length:literal $fields:tt )*
     ) => {
-        #[$about_types]
+        #[doc = concat!("A type of message of ", $protocol, ".")]
         #[repr(u8)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $Type {
@@ -223,6 +201,23 @@ macro_rules! message_types {
                 f.write_str(self.name())
             }
         }
+
+        #[doc = concat!("The reason why bytes are not a message of ", $protocol, ".")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+        #[non_exhaustive]
+        pub enum $Malformed {
+            /// The message has no bytes, so no type.
+            #[error("an empty message")]
+            Empty,
+            /// The message is shorter than its type.
+            #[error("message type {} ({}) has {} bytes, {length} received", *kind as u8 as char, kind.name(), kind.length())]
+            Short {
+                /// The type.
+                kind: $Type,
+                /// Bytes received.
+                length: usize,
+            },
+        }
     };
 }
 pub(crate) use message_types;
@@ -231,7 +226,7 @@ pub(crate) use message_types;
 /// table. Among those items is a function `show_prefix`.
 macro_rules! views {
     (
-        { $Message:ident, $Type:ident, $Malformed:ident, $from_wire:ident, $common:tt }
+        { $Message:ident, $Type:ident, $Malformed:ident, $ORDER:ident, $common:tt }
         $( #[$about:meta] $name:ident [$($kind:ident $letter:literal $label:literal),+] $length:literal {
             $( $(#[$meaning:meta])* $field:ident: $wire:ident $(<$bytes:literal>)? = $at:literal, )*
         } )*
@@ -260,7 +255,7 @@ macro_rules! views {
                     #[inline(always)]
                     #[must_use]
                     pub fn $field(self) -> $wire $(<$bytes>)? {
-                        $crate::wire::Wire::$from_wire($crate::wire::chunk::<$at, _, $length>(self.0))
+                        $crate::wire::Wire::read::<{ $crate::wire::$ORDER }>($crate::wire::chunk::<$at, _, $length>(self.0))
                     }
                 )*
             }
@@ -353,7 +348,7 @@ pub(crate) use encoders;
 /// Declares one of the structures of [`encoders`].
 macro_rules! encoder {
     (
-        { $to_wire:ident, $prefix:ident: $Prefix:ty, $put_prefix:ident, $prefix_bits:literal }
+        { $ORDER:ident, $prefix:ident: $Prefix:ty, $put_prefix:ident, $prefix_bits:literal }
         #[$about:meta] $kind:ident $letter:literal $length:literal {
             $( $(#[$meaning:meta])* $field:ident: $wire:ident $(<$bytes:literal>)? = $at:literal, )*
         }
@@ -375,7 +370,7 @@ macro_rules! encoder {
             pub fn encode(&self, $prefix: $Prefix, out: &mut [u8]) -> Option<usize> {
                 let out: &mut [u8; $length] = out.first_chunk_mut()?;
                 $put_prefix($prefix, $letter, out.first_chunk_mut()?);
-                $( out[$at..$at + size_of_val(&self.$field)].copy_from_slice(&$crate::wire::Plain::$to_wire(self.$field)); )*
+                $( out[$at..$at + size_of_val(&self.$field)].copy_from_slice(&$crate::wire::Plain::write::<{ $crate::wire::$ORDER }>(self.$field)); )*
                 Some($length)
             }
         }

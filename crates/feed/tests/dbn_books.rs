@@ -75,7 +75,12 @@ fn order_books_of_real_files_are_those_of_a_plain_replay() {
             replay.apply(mbo.action().0, mbo.side().0, mbo.order_id(), mbo.price().0, mbo.size());
             let book = books.book(place.unwrap()).unwrap();
             if !mbo.flags().has(Flags::LAST) {
-                assert!(!change.bid && !change.ask && !change.bid_size && !change.ask_size);
+                assert!(
+                    !change.fields.bid
+                        && !change.fields.ask
+                        && !change.fields.bid_size
+                        && !change.fields.ask_size
+                );
                 assert_eq!(book.top, shown, "in the middle of an event nothing is shown");
                 continue;
             }
@@ -136,9 +141,9 @@ proptest! {
             }
             let book = books.book(change.place.unwrap()).unwrap();
             prop_assert_eq!(book.top, *shown);
-            prop_assert_eq!(change.trade, action == b'T');
-            prop_assert_eq!(change.bid, before.bid.map(|bid| bid.price) != shown.bid.map(|bid| bid.price));
-            prop_assert_eq!(change.ask_size, before.ask.map(|ask| ask.size) != shown.ask.map(|ask| ask.size));
+            prop_assert_eq!(change.fields.trade, action == b'T');
+            prop_assert_eq!(change.fields.bid, before.bid.map(|bid| bid.price) != shown.bid.map(|bid| bid.price));
+            prop_assert_eq!(change.fields.ask_size, before.ask.map(|ask| ask.size) != shown.ask.map(|ask| ask.size));
             prop_assert_eq!(book.levels(Side::Bid).collect::<Vec<_>>(), replay.levels(b'B'));
             prop_assert_eq!(book.levels(Side::Ask).collect::<Vec<_>>(), replay.levels(b'A'));
         }
@@ -177,7 +182,7 @@ fn bounds_hold_and_what_has_no_room_is_counted() {
     }
     assert_eq!((books.live_orders(), books.counters().refused_orders), (2, 8));
     let change = applied(&mut books, &mbo(2, b'A', b'B', 1, 1, 1, Flags::LAST));
-    assert!(change.named && change.bid);
+    assert!(change.named && change.fields.bid);
     assert_eq!(books.live_orders(), 3);
     let _ = applied(&mut books, &mbo(2, b'A', b'B', 2, 1, 1, Flags::LAST));
     assert_eq!((books.live_orders(), books.counters().refused_orders), (3, 9));
@@ -198,5 +203,5 @@ fn a_top_of_book_record_takes_the_place_of_its_side() {
         assert_eq!(book.top.bid.map(|bid| (bid.price.0, bid.size)), Some((price, u64::from(size))));
     }
     let change = applied(&mut books, &mbo(1, b'A', b'B', 0, i64::MAX, 0, last));
-    assert!(change.bid && books.book(change.place.unwrap()).unwrap().top.bid.is_none());
+    assert!(change.fields.bid && books.book(change.place.unwrap()).unwrap().top.bid.is_none());
 }

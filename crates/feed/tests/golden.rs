@@ -215,10 +215,10 @@ fn the_real_packets_of_another_exchange() {
         let MoldPacket::Data(data) = moldudp64::parse(&datagram).unwrap() else {
             panic!("a packet with messages")
         };
-        assert_eq!(data.session(), MoldSession([0; 10]));
+        assert_eq!(data.session, MoldSession([0; 10]));
         assert_eq!(json!(data.sequence()), packet["sequence"]);
         assert_eq!(u64::from(data.count()), announced);
-        assert_eq!(data.trailing(), 0);
+        assert_eq!(data.trailing, 0);
         let found: Vec<Value> =
             data.messages().map(|(_, message)| json!([letter(Code(message[0])), message.len()])).collect();
         let whole = whole.as_array().unwrap();

@@ -149,10 +149,10 @@ proptest! {
                 prop_assert_eq!(found, wanted);
             }
             prop_assert_eq!(book.top, symbol.top);
-            prop_assert_eq!(change.bid, symbol.top.bid.price != symbol.before.bid.price
+            prop_assert_eq!(change.fields.bid, symbol.top.bid.price != symbol.before.bid.price
                 || symbol.top.bid.is_some() != symbol.before.bid.is_some());
-            prop_assert_eq!(change.ask_size, symbol.top.ask.size != symbol.before.ask.size);
-            prop_assert_eq!(change.is_quote(), symbol.top != symbol.before);
+            prop_assert_eq!(change.fields.ask_size, symbol.top.ask.size != symbol.before.ask.size);
+            prop_assert_eq!(change.fields.is_quote(), symbol.top != symbol.before);
             let volume = book.volume;
             prop_assert_eq!((volume.shares, volume.trades, volume.broken_trades), symbol.volume);
         }
@@ -282,18 +282,20 @@ fn no_top_is_told_within_an_event() {
         (apply(&mut books, &bytes, length), books.iter().next().unwrap().1.clone())
     };
     let (change, book) = buy(1, 100, 10);
-    assert!(change.bid && change.bid_size && !change.ask && change.new && book.is_settled());
+    assert!(
+        change.fields.bid && change.fields.bid_size && !change.fields.ask && change.new && book.is_settled()
+    );
     // The level goes, and a worse one takes its place: nobody is told of the time between.
     let (change, book) = buy(0, 0, 10);
-    assert!(!change.is_any() && !book.is_settled());
+    assert!(!change.fields.is_any() && !book.is_settled());
     assert_eq!(book.top.bid, IexQuote { price: IexPrice(10), size: 100 });
     assert_eq!(book.levels(Side::Bid).len(), 0);
     let (change, book) = buy(1, 100, 9);
-    assert!(change.bid && !change.bid_size && book.is_settled());
+    assert!(change.fields.bid && !change.fields.bid_size && book.is_settled());
     assert_eq!(book.top.bid, IexQuote { price: IexPrice(9), size: 100 });
     // Other bits of the flags say nothing of the event.
     let (change, _) = buy(0xFE, 50, 9);
-    assert!(!change.is_any());
+    assert!(!change.fields.is_any());
 }
 
 #[test]
@@ -302,21 +304,21 @@ fn what_is_said_of_a_security_is_kept() {
     let (symbol, mut bytes) = (text("IPO"), [0; 80]);
     let status = |status, reason| encode::TradingStatus { status, symbol, reason: text(reason) };
     let length = status(b'H', "T1").encode(1, &mut bytes);
-    assert!(apply(&mut books, &bytes, length).status);
-    assert!(!apply(&mut books, &bytes, length).status, "nothing new");
+    assert!(apply(&mut books, &bytes, length).fields.status);
+    assert!(!apply(&mut books, &bytes, length).fields.status, "nothing new");
     let length = status(b'H', "T2").encode(2, &mut bytes);
-    assert!(apply(&mut books, &bytes, length).status);
+    assert!(apply(&mut books, &bytes, length).fields.status);
     let length = encode::OperationalHalt { status: b'O', symbol }.encode(3, &mut bytes);
-    assert!(apply(&mut books, &bytes, length).status);
+    assert!(apply(&mut books, &bytes, length).fields.status);
     let length = encode::ShortSale { in_effect: 1, symbol, detail: b'A' }.encode(4, &mut bytes);
-    assert!(!apply(&mut books, &bytes, length).is_any());
+    assert!(!apply(&mut books, &bytes, length).fields.is_any());
     let directory =
         encode::SecurityDirectory { flags: 0x80, symbol, round_lot: 100, previous_close: -5, luld_tier: 2 };
     let length = directory.encode(5, &mut bytes);
-    assert!(!apply(&mut books, &bytes, length).is_any());
+    assert!(!apply(&mut books, &bytes, length).fields.is_any());
     for (kind, price) in [(b'Q', 10), (b'M', 20), (b'?', 30)] {
         let length = encode::OfficialPrice { kind, symbol, price }.encode(6, &mut bytes);
-        assert!(!apply(&mut books, &bytes, length).is_any());
+        assert!(!apply(&mut books, &bytes, length).fields.is_any());
     }
     let auction = encode::AuctionInformation {
         kind: b'I',
@@ -336,11 +338,11 @@ fn what_is_said_of_a_security_is_kept() {
     let length = auction.encode(7, &mut bytes);
     let numbers = |at: usize| -> Vec<u8> { bytes[at..].iter().copied().filter(|byte| *byte != 0).collect() };
     assert_eq!(numbers(18), [1, 2, 3, 4, b'S', 5, 6, 7, 8, 9, 10], "in the specification's order");
-    assert!(apply(&mut books, &bytes, length).auction);
+    assert!(apply(&mut books, &bytes, length).fields.auction);
     let length = encode::SecurityEvent { event: b'O', symbol }.encode(8, &mut bytes);
-    assert!(!apply(&mut books, &bytes, length).is_any());
+    assert!(!apply(&mut books, &bytes, length).fields.is_any());
     let length = encode::RetailLiquidity { indicator: b'C', symbol }.encode(9, &mut bytes);
-    assert!(!apply(&mut books, &bytes, length).is_any());
+    assert!(!apply(&mut books, &bytes, length).fields.is_any());
 
     let (.., listing) = books.iter().next().unwrap();
     assert_eq!((listing.trading.0, listing.reason.as_str()), (b'H', "T2"));

@@ -30,9 +30,9 @@ proptest! {
                 prop_assert_eq!(message.extra_bytes(&bytes), bytes.len() - length);
                 prop_assert_eq!(message.prefix().is_some(), length >= 11);
                 if let Some(prefix) = message.prefix() {
-                    prop_assert_eq!(prefix.locate().0, u16::from_be_bytes([bytes[1], bytes[2]]));
+                    prop_assert_eq!(prefix.locate.0, u16::from_be_bytes([bytes[1], bytes[2]]));
                     let ns = bytes[5..11].iter().fold(0, |ns, byte| ns << 8 | u64::from(*byte));
-                    prop_assert_eq!(prefix.ts_ns(), ns);
+                    prop_assert_eq!(prefix.ts_ns, ns);
                 }
                 // Reads every field.
                 let text = format!("{message:?}");
@@ -79,7 +79,7 @@ proptest! {
             }
             Ok(MoldPacket::Data(data)) => {
                 let blocks: usize = data.messages().map(|(_, message)| 2 + message.len()).sum();
-                prop_assert_eq!(HEADER_BYTES + blocks + data.trailing(), bytes.len());
+                prop_assert_eq!(HEADER_BYTES + blocks + data.trailing, bytes.len());
                 prop_assert!(data.messages().map(|(sequence, _)| sequence).eq(data.sequence()..data.end()));
                 prop_assert_eq!(data.messages().len(), usize::from(data.count()));
             }
@@ -122,7 +122,7 @@ proptest! {
         prop_assert_eq!(length, used);
         match moldudp64::parse(&buffer[..length + extra]).unwrap() {
             MoldPacket::Data(data) => {
-                prop_assert_eq!((data.session(), data.sequence(), data.trailing()), (session, first, extra));
+                prop_assert_eq!((data.session, data.sequence(), data.trailing), (session, first, extra));
                 prop_assert!(data.messages().map(|(_, message)| message).eq(taken.iter().copied()));
             }
             other => {

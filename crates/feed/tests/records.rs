@@ -91,7 +91,7 @@ fn agrees(record: &ItchRecord, message: &Message<'_>) -> bool {
         }
         Message::Unknown(_) => record.flags == 0,
     };
-    (prefix.locate().0, prefix.ts_ns(), message.kind().letter()) == (record.locate, record.ts_ns, record.kind)
+    (prefix.locate.0, prefix.ts_ns, message.kind().letter()) == (record.locate, record.ts_ns, record.kind)
         && symbol
         && fields
 }

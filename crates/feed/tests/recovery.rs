@@ -283,7 +283,7 @@ fn a_server_answers_what_it_has_and_nothing_else() {
         let request = Request { session, sequence, count }.encode();
         server.answer(HERE, &request, &history, START, &mut buffer).map(|answer| {
             let Ok(MoldPacket::Data(data)) = moldudp64::parse(answer) else { panic!("{answer:?}") };
-            assert_eq!((data.session(), data.sequence(), data.trailing()), (session, sequence, 0));
+            assert_eq!((data.session, data.sequence(), data.trailing), (session, sequence, 0));
             data.count()
         })
     };

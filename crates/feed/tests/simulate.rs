@@ -77,7 +77,7 @@ fn the_mix_is_that_of_a_real_day() {
         let length = exchange.next(event_ns(k), &mut out).unwrap();
         let message = itch::decode(&out[..length]).unwrap();
         assert_eq!(message.extra_bytes(&out[..length]), 0);
-        assert_eq!(message.prefix().unwrap().ts_ns(), event_ns(k));
+        assert_eq!(message.prefix().unwrap().ts_ns, event_ns(k));
         *counts.entry(out[0]).or_insert(0_u64) += 1;
         match message {
             Message::AddOrder(order) => references.push(order.reference().0),

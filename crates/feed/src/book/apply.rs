@@ -74,24 +74,14 @@ pub struct Change {
 }
 
 impl Change {
-    const fn none(locate: Locate) -> Self {
-        Self {
-            locate,
-            bid: false,
-            bid_size: false,
-            ask: false,
-            ask_size: false,
-            status: false,
-            print: None,
-            correction: false,
-            auction: false,
-            quote: false,
-        }
+    #[inline(always)]
+    fn none(locate: Locate) -> Self {
+        Self { locate, ..Self::default() }
     }
 
     /// Returns the differences between two best levels of a side.
     #[inline(always)]
-    const fn of(locate: Locate, side: Side, before: Best, after: Best) -> Self {
+    fn of(locate: Locate, side: Side, before: Best, after: Best) -> Self {
         let (price, shares) = (before.price_differs(after), before.shares_differ(after));
         let is_ask = matches!(side, Side::Ask);
         Self {

@@ -276,7 +276,7 @@ impl Books {
 }
 
 impl Book {
-    const fn new() -> Self {
+    fn new() -> Self {
         Self {
             sides: [Ladder::new(), Ladder::new()],
             symbol: Symbol::BLANK,
@@ -286,15 +286,7 @@ impl Book {
             state: Code(0),
             reason: ItchText::BLANK,
             quoted_ts_ns: NEVER,
-            volume: Volume {
-                traded_shares: 0,
-                hidden_shares: 0,
-                cross_shares: 0,
-                nonprintable_shares: 0,
-                trades: 0,
-                notional: 0,
-                last: None,
-            },
+            volume: Volume::default(),
         }
     }
 

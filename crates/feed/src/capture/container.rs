@@ -153,23 +153,20 @@ impl Section {
 
     /// Reads the type and the length of a block from its first 12 bytes. A section header sets the byte order and forgets the interfaces.
     fn block_header(&mut self, start: &[u8; 12], place: Place) -> Result<(u32, u32), Error> {
+        let wrong = |expected| Err(Error::Format { place, expected });
         let [kind, length, magic] =
             [0, 4, 8].map(|at| [start[at], start[at + 1], start[at + 2], start[at + 3]]);
         if u32::from_le_bytes(kind) == SECTION_HEADER {
             self.big_endian = match magic {
                 [0x1A, 0x2B, 0x3C, 0x4D] => true,
                 [0x4D, 0x3C, 0x2B, 0x1A] => false,
-                _ => {
-                    let expected = "the byte-order magic of a pcapng section";
-                    return Err(Error::Format { place, expected });
-                }
+                _ => return wrong("the byte-order magic of a pcapng section"),
             };
             self.interfaces.clear();
         }
         let (kind, length) = (self.number(kind), self.number(length));
         if length < 12 || length % 4 != 0 {
-            let expected = "a pcapng block length of at least 12 bytes, in whole 32-bit words";
-            return Err(Error::Format { place, expected });
+            return wrong("a pcapng block length of at least 12 bytes, in whole 32-bit words");
         }
         Ok((kind, length))
     }
@@ -178,6 +175,7 @@ impl Section {
         loop {
             window.step(std::mem::take(behind));
             let place = window.place();
+            let wrong = |expected| Err(Error::Format { place, expected });
             let bytes = window.fill(12)?;
             let Some(start) = bytes.first_chunk::<12>() else {
                 return Ok(Next::End { place, trailing: bytes.len() as u64 });
@@ -198,23 +196,21 @@ impl Section {
                 return Ok(Next::End { place, trailing: bytes.len() as u64 });
             };
             if bytes.last_chunk().map(|copy| self.number(*copy)) != Some(length) {
-                return Err(Error::Format { place, expected: "the block's length again at its end" });
+                return wrong("the block's length again at its end");
             }
             *behind = length as usize;
             let parse = if self.big_endian { parse_block_be } else { parse_block_le };
             let Ok((_, block)) = parse(bytes) else {
-                return Err(Error::Format { place, expected: "a well-formed pcapng block" });
+                return wrong("a well-formed pcapng block");
             };
             match block {
                 Block::InterfaceDescription(block) => {
                     if self.interfaces.len() >= MOST_INTERFACES {
-                        return Err(Error::Format {
-                            place,
-                            expected: "at most 4,096 interfaces in a section",
-                        });
+                        return wrong("at most 4,096 interfaces in a section");
                     }
-                    let interface = Interface::read(&block, self.big_endian)
-                        .ok_or(Error::Format { place, expected: "a time resolution that fits 64 bits" })?;
+                    let Some(interface) = Interface::read(&block, self.big_endian) else {
+                        return wrong("a time resolution that fits 64 bits");
+                    };
                     self.interfaces.push(interface);
                 }
                 Block::EnhancedPacket(block) => {

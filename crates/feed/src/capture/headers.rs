@@ -6,58 +6,31 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 
-/// The reason why a packet did not yield a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Skip {
-    /// The link type of the capture is not supported.
-    LinkType,
-    /// ARP, LLDP and other frames without IP.
-    NotIp,
-    /// TCP, ICMP, IGMP and other IP packets without UDP.
-    NotUdp,
-    /// A fragment of a larger IP packet.
-    Fragment,
-    /// The capture kept only the beginning of the packet.
-    Cut,
-    /// Lengths in the headers contradict each other or the packet's own.
-    Malformed,
-    /// The packet exceeds the maximum length.
-    TooLong,
-    /// A pcapng packet block of a kind that was abandoned in 2004, or of an interface without a description.
-    Block,
-}
+use crate::reasons::reasons;
 
-impl Skip {
-    /// All reasons, in the order of `index`.
-    pub const ALL: [Self; 8] = [
-        Self::LinkType,
-        Self::NotIp,
-        Self::NotUdp,
-        Self::Fragment,
-        Self::Cut,
-        Self::Malformed,
-        Self::TooLong,
-        Self::Block,
-    ];
-
-    pub(super) fn index(self) -> usize {
-        self as usize
-    }
-
+reasons! {
     /// Returns the reason in words that fit after a count.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LinkType => "unknown link type",
-            Self::NotIp => "not IP",
-            Self::NotUdp => "not UDP",
-            Self::Fragment => "IP fragment",
-            Self::Cut => "cut by the capture",
-            Self::Malformed => "malformed headers",
-            Self::TooLong => "too long",
-            Self::Block => "unusable block",
-        }
+    name
+
+    /// The reason why a packet did not yield a datagram.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Skip: 8 {
+        /// The link type of the capture is not supported.
+        LinkType = "unknown link type",
+        /// ARP, LLDP and other frames without IP.
+        NotIp = "not IP",
+        /// TCP, ICMP, IGMP and other IP packets without UDP.
+        NotUdp = "not UDP",
+        /// A fragment of a larger IP packet.
+        Fragment = "IP fragment",
+        /// The capture kept only the beginning of the packet.
+        Cut = "cut by the capture",
+        /// Lengths in the headers contradict each other or the packet's own.
+        Malformed = "malformed headers",
+        /// The packet exceeds the maximum length.
+        TooLong = "too long",
+        /// A pcapng packet block of a kind that was abandoned in 2004, or of an interface without a description.
+        Block = "unusable block",
     }
 }
 

@@ -30,6 +30,7 @@ mod write;
 use std::fmt;
 use std::io::{BufReader, Read};
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use flate2::read::MultiGzDecoder;
 use tapeline_nanos::Nanos;
@@ -270,26 +271,15 @@ impl Capture<'_> {
     /// The stream fails, or the capture contradicts its format; nothing can be read after that.
     #[allow(clippy::should_implement_trait, reason = "what it gives borrows from the capture")]
     pub fn next(&mut self) -> Result<Option<Datagram<'_>>, Error> {
-        loop {
-            let Some(record) = self.record()? else { return Ok(None) };
-            let frame = self.window.bytes().get(record.data.clone()).unwrap_or(&[]);
-            match headers::datagram(record.link, frame, record.whole) {
-                Err(skip) => self.skip(skip),
-                Ok(udp) => {
-                    self.counts.packets += 1;
-                    self.counts.datagrams += 1;
-                    self.counts.payload_bytes += udp.payload.len() as u64;
-                    let start = record.data.start;
-                    let payload = start + udp.payload.start..start + udp.payload.end;
-                    return Ok(Some(Datagram {
-                        time: record.time,
-                        source: udp.source,
-                        destination: udp.destination,
-                        payload: self.window.bytes().get(payload).unwrap_or(&[]),
-                    }));
-                }
-            }
-        }
+        let Some((record, udp)) = self.next_of(headers::datagram)? else { return Ok(None) };
+        self.counts.datagrams += 1;
+        self.counts.payload_bytes += udp.payload.len() as u64;
+        Ok(Some(Datagram {
+            time: record.time,
+            source: udp.source,
+            destination: udp.destination,
+            payload: self.payload(&record, udp.payload),
+        }))
     }
 
     /// Returns the next TCP segment, or `None` at the end. Counts and skips other packets. Do not mix with
@@ -302,26 +292,39 @@ impl Capture<'_> {
         /// The flag of a segment that opens a connection.
         const SYN: u8 = 2;
 
+        let Some((record, tcp)) = self.next_of(headers::segment)? else { return Ok(None) };
+        Ok(Some(TcpSegment {
+            time: record.time,
+            source: tcp.source,
+            destination: tcp.destination,
+            sequence: tcp.sequence,
+            is_first: tcp.flags & SYN != 0,
+            payload: self.payload(&record, tcp.payload),
+        }))
+    }
+
+    /// Returns the next packet in whose frame `read` finds something, and counts it.
+    fn next_of<T>(
+        &mut self,
+        read: impl Fn(i32, &[u8], bool) -> Result<T, Skip>,
+    ) -> Result<Option<(CapturedPacket, T)>, Error> {
         loop {
             let Some(record) = self.record()? else { return Ok(None) };
             let frame = self.window.bytes().get(record.data.clone()).unwrap_or(&[]);
-            match headers::segment(record.link, frame, record.whole) {
+            match read(record.link, frame, record.whole) {
                 Err(skip) => self.skip(skip),
-                Ok(tcp) => {
+                Ok(found) => {
                     self.counts.packets += 1;
-                    let start = record.data.start;
-                    let payload = start + tcp.payload.start..start + tcp.payload.end;
-                    return Ok(Some(TcpSegment {
-                        time: record.time,
-                        source: tcp.source,
-                        destination: tcp.destination,
-                        sequence: tcp.sequence,
-                        is_first: tcp.flags & SYN != 0,
-                        payload: self.window.bytes().get(payload).unwrap_or(&[]),
-                    }));
+                    return Ok(Some((record, found)));
                 }
             }
         }
+    }
+
+    /// Returns the part `payload` of a packet's frame.
+    fn payload(&self, record: &CapturedPacket, payload: Range<usize>) -> &[u8] {
+        let start = record.data.start;
+        self.window.bytes().get(start + payload.start..start + payload.end).unwrap_or(&[])
     }
 
     /// Returns the next packet of any kind; `None` at the end.

@@ -9,6 +9,7 @@ use super::ladder::RestingLevel;
 use super::order_book::OrderBook;
 use super::record::{DbnLevel, DbnRecord, Header};
 use super::symbols::DbnSymbols;
+use crate::draft::Changed;
 use crate::itch::Side;
 
 /// The limits of the books. Records beyond them are counted and have no effect.
@@ -199,29 +200,10 @@ pub struct DbnChange {
     pub place: Option<BookIndex>,
     /// `true` if the instrument got its first name or another one.
     pub named: bool,
-    /// `true` if the best bid's price changed, or a best bid appeared or disappeared.
-    pub bid: bool,
-    /// `true` if the best bid's size changed.
-    pub bid_size: bool,
-    /// `true` if the best ask's price changed, or a best ask appeared or disappeared.
-    pub ask: bool,
-    /// `true` if the best ask's size changed.
-    pub ask_size: bool,
-    /// `true` if the trading state changed.
-    pub status: bool,
-    /// `true` if there was a trade.
-    pub trade: bool,
+    /// The changed fields: the best of a side also changes if it appears or disappears. Never a correction or an auction.
+    pub fields: Changed,
     /// `true` if an event is complete and the publisher maintains ten levels: any of them may have changed.
     pub depth: bool,
-}
-
-impl DbnChange {
-    /// Returns `true` if any change requires an update.
-    #[inline]
-    #[must_use]
-    pub const fn is_any(&self) -> bool {
-        self.bid | self.bid_size | self.ask | self.ask_size | self.status | self.trade
-    }
 }
 
 /// The books of all instruments.
@@ -293,7 +275,7 @@ impl DbnBooks {
             }
             DbnEvent::Symbol(symbol) => named |= book.call(symbol.as_str(), NamedBy::Mapping),
             DbnEvent::Status(status) => {
-                change.status = book.status != Some(status);
+                change.fields.status = book.status != Some(status);
                 book.status = Some(status);
             }
             DbnEvent::Statistic(statistic) => book.statistic(statistic),
@@ -444,7 +426,7 @@ impl DbnBook {
         self.volume.trades += 1;
         self.volume.size = self.volume.size.saturating_add(u64::from(trade.size));
         self.volume.last = Some(trade);
-        change.trade = true;
+        change.fields.trade = true;
     }
 
     #[inline]
@@ -469,11 +451,12 @@ impl DbnBook {
         let (old, new) = (self.top, if self.orders.is_some() { self.built() } else { told });
         let price = |best: Option<Best>| best.map(|best| best.price);
         let size = |best: Option<Best>| best.map(|best| best.size);
-        change.bid = price(old.bid) != price(new.bid);
-        change.ask = price(old.ask) != price(new.ask);
-        change.bid_size = size(old.bid) != size(new.bid);
-        change.ask_size = size(old.ask) != size(new.ask);
-        if change.bid | change.ask | change.bid_size | change.ask_size {
+        let changed = &mut change.fields;
+        changed.bid = price(old.bid) != price(new.bid);
+        changed.ask = price(old.ask) != price(new.ask);
+        changed.bid_size = size(old.bid) != size(new.bid);
+        changed.ask_size = size(old.ask) != size(new.ask);
+        if changed.is_quote() {
             self.quoted_ns = Some(ts_event);
         }
         self.top = new;

@@ -2,6 +2,7 @@
 
 use super::field::{DbnPrice, Flags, Letter};
 use super::record::{DbnLevel, DbnRecord, Mbp10, Status};
+use crate::draft::letters;
 use crate::itch::Side;
 
 /// The meaning of a record. Bars, imbalances and gateways' messages have none: they are only counted.
@@ -143,6 +144,16 @@ macro_rules! trade {
     };
 }
 
+macro_rules! definition {
+    ($it:ident, $symbol:expr) => {
+        Self::Definition(Definition {
+            symbol: $symbol,
+            tick: $it.min_price_increment(),
+            display_factor: $it.display_factor(),
+        })
+    };
+}
+
 impl<'a> DbnEvent<'a> {
     /// Returns the meaning of a record.
     #[inline]
@@ -177,30 +188,11 @@ impl<'a> DbnEvent<'a> {
                 let [top] = mbp.levels();
                 quote!(mbp, top, None)
             }
-            // Records of an interval's end lie between events.
-            DbnRecord::Bbo(bbo) => {
-                let [top] = bbo.levels();
-                Self::Quote(DbnQuote { top, depth: None, trade: None, settled: true })
-            }
-            DbnRecord::Cbbo(bbo) => {
-                let [top] = bbo.levels();
-                Self::Quote(DbnQuote { top, depth: None, trade: None, settled: true })
-            }
-            DbnRecord::DefinitionV1(it) => Self::Definition(Definition {
-                symbol: widened(it.raw_symbol().0),
-                tick: it.min_price_increment(),
-                display_factor: it.display_factor(),
-            }),
-            DbnRecord::DefinitionV2(it) => Self::Definition(Definition {
-                symbol: it.raw_symbol(),
-                tick: it.min_price_increment(),
-                display_factor: it.display_factor(),
-            }),
-            DbnRecord::DefinitionV3(it) => Self::Definition(Definition {
-                symbol: it.raw_symbol(),
-                tick: it.min_price_increment(),
-                display_factor: it.display_factor(),
-            }),
+            DbnRecord::Bbo(bbo) => Self::of_interval(bbo.levels()),
+            DbnRecord::Cbbo(bbo) => Self::of_interval(bbo.levels()),
+            DbnRecord::DefinitionV1(it) => definition!(it, widened(it.raw_symbol().0)),
+            DbnRecord::DefinitionV2(it) => definition!(it, it.raw_symbol()),
+            DbnRecord::DefinitionV3(it) => definition!(it, it.raw_symbol()),
             // The symbol is the side that is not a number; if both are symbols, the requested one.
             DbnRecord::MappingV1(it) => {
                 Self::Symbol(symbol(widened(it.stype_in_symbol().0), widened(it.stype_out_symbol().0)))
@@ -219,6 +211,11 @@ impl<'a> DbnEvent<'a> {
             }),
             _ => Self::Nothing,
         }
+    }
+
+    /// Returns the quote at the end of an interval, which lies between events.
+    fn of_interval([top]: [DbnLevel; 1]) -> Self {
+        Self::Quote(DbnQuote { top, depth: None, trade: None, settled: true })
     }
 }
 
@@ -256,11 +253,7 @@ const fn side(letter: Letter) -> Option<Side> {
 
 /// Converts a symbol of version 1 to the length of the later versions.
 fn widened<const N: usize>(short: [u8; N]) -> Symbol {
-    let mut wide = [0; 71];
-    for (to, from) in wide.iter_mut().zip(short) {
-        *to = from;
-    }
-    super::field::DbnText(wide)
+    super::field::DbnText(letters(short.into_iter()))
 }
 
 /// Returns the symbol of a mapping record.

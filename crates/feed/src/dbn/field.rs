@@ -72,32 +72,10 @@ impl fmt::Display for DbnPrice {
     }
 }
 
-impl Field<8> for DbnPrice {
-    #[inline(always)]
-    fn of(bytes: [u8; 8]) -> Self {
-        Self(i64::from_le_bytes(bytes))
-    }
-
-    fn value(&self) -> Value<'_> {
-        Value::Number(i128::from(self.0))
-    }
-}
-
 /// A code of one letter, as received. Any byte is valid, because the set may grow.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Letter(pub u8);
-
-impl Field<1> for Letter {
-    #[inline(always)]
-    fn of([letter]: [u8; 1]) -> Self {
-        Self(letter)
-    }
-
-    fn value(&self) -> Value<'_> {
-        Value::Letter(*self)
-    }
-}
 
 /// Writes the letter; nothing for NUL, which means none.
 impl fmt::Display for Letter {
@@ -130,15 +108,25 @@ impl Flags {
     }
 }
 
-impl Field<1> for Flags {
-    #[inline(always)]
-    fn of([flags]: [u8; 1]) -> Self {
-        Self(flags)
-    }
+macro_rules! wrappers {
+    ($($name:ident($number:ty): $bytes:literal, $value:expr;)*) => {
+        $(impl Field<$bytes> for $name {
+            #[inline(always)]
+            fn of(bytes: [u8; $bytes]) -> Self {
+                Self(<$number>::from_le_bytes(bytes))
+            }
 
-    fn value(&self) -> Value<'_> {
-        Value::Number(i128::from(self.0))
-    }
+            fn value(&self) -> Value<'_> {
+                $value(*self)
+            }
+        })*
+    };
+}
+
+wrappers! {
+    DbnPrice(i64): 8, |price: Self| Value::Number(i128::from(price.0));
+    Letter(u8): 1, Value::Letter;
+    Flags(u8): 1, |flags: Self| Value::Number(i128::from(flags.0));
 }
 
 /// Text of up to `N` bytes, padded with NULs.

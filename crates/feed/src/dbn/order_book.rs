@@ -17,8 +17,8 @@ use crate::itch::Side;
 pub(super) struct OrderBook {
     /// References come from outside, so the hash has a new seed in each process.
     orders: HashMap<u64, Standing, RandomState>,
-    bids: DbnLadder,
-    asks: DbnLadder,
+    /// Bids, asks.
+    ladders: [DbnLadder; 2],
 }
 
 /// The stored data of an order: 16 bytes.
@@ -33,8 +33,7 @@ impl OrderBook {
     pub(super) fn new() -> Self {
         Self {
             orders: HashMap::with_hasher(RandomState::default()),
-            bids: DbnLadder::new(Side::Bid),
-            asks: DbnLadder::new(Side::Ask),
+            ladders: [Side::Bid, Side::Ask].map(DbnLadder::new),
         }
     }
 
@@ -43,17 +42,11 @@ impl OrderBook {
     }
 
     pub(super) fn ladder(&self, side: Side) -> &DbnLadder {
-        match side {
-            Side::Bid => &self.bids,
-            Side::Ask => &self.asks,
-        }
+        &self.ladders[side as usize]
     }
 
     fn ladder_mut(&mut self, side: Side) -> &mut DbnLadder {
-        match side {
-            Side::Bid => &mut self.bids,
-            Side::Ask => &mut self.asks,
-        }
+        &mut self.ladders[side as usize]
     }
 
     pub(super) fn best(&self, side: Side) -> Option<RestingLevel> {
@@ -74,23 +67,15 @@ impl OrderBook {
             return;
         }
         match order.action {
-            DbnAction::Add => {
+            action @ (DbnAction::Add | DbnAction::Modify) => {
                 let Some(standing) = standing(order) else {
                     counters.odd_orders += 1;
                     return;
                 };
-                if self.remove(order.id, live) {
-                    counters.duplicate_orders += 1;
-                }
-                self.insert(order.id, standing, settings, live, counters);
-            }
-            DbnAction::Modify => {
-                let Some(standing) = standing(order) else {
-                    counters.odd_orders += 1;
-                    return;
-                };
-                if !self.remove(order.id, live) {
-                    counters.unknown_modified += 1;
+                match (self.remove(order.id, live), action) {
+                    (true, DbnAction::Add) => counters.duplicate_orders += 1,
+                    (false, DbnAction::Modify) => counters.unknown_modified += 1,
+                    _ => {}
                 }
                 self.insert(order.id, standing, settings, live, counters);
             }
@@ -149,13 +134,16 @@ impl OrderBook {
     }
 
     pub(super) fn clear(&mut self, live: &mut usize) {
+        self.clear_orders(live);
+        self.ladders.iter_mut().for_each(DbnLadder::clear);
+    }
+
+    fn clear_orders(&mut self, live: &mut usize) {
         // An empty table may have a large capacity, and each clear costs in proportion to it.
         if !self.orders.is_empty() {
             *live -= self.orders.len();
             self.orders.clear();
         }
-        self.bids.clear();
-        self.asks.clear();
     }
 
     /// Applies a record that contains the best level of a side itself: it replaces the side. Such books have no orders.
@@ -169,10 +157,7 @@ impl OrderBook {
             counters.odd_orders += 1;
             return;
         };
-        if !self.orders.is_empty() {
-            *live -= self.orders.len();
-            self.orders.clear();
-        }
+        self.clear_orders(live);
         let ladder = self.ladder_mut(side);
         ladder.clear();
         let comes = matches!(order.action, DbnAction::Add | DbnAction::Modify);

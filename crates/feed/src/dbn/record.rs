@@ -114,6 +114,10 @@ impl RecordKind {
     /// Returns `true` if such records contain data of an instrument that are neither published nor its name: a bar, a statistic, an imbalance.
     #[must_use]
     pub const fn is_unused(self) -> bool {
+        self.is_bar() || matches!(self.0, rtype::IMBALANCE | rtype::STATISTICS)
+    }
+
+    const fn is_bar(self) -> bool {
         matches!(
             self.0,
             rtype::OHLCV_DEPRECATED
@@ -122,8 +126,6 @@ impl RecordKind {
                 | rtype::OHLCV_1H
                 | rtype::OHLCV_1D
                 | rtype::OHLCV_EOD
-                | rtype::IMBALANCE
-                | rtype::STATISTICS
         )
     }
 
@@ -139,12 +141,7 @@ impl RecordKind {
             rtype::MBP_0 => [Trade::LENGTH; 3],
             rtype::MBP_1 => [Mbp1::LENGTH; 3],
             rtype::MBP_10 => [Mbp10::LENGTH; 3],
-            rtype::OHLCV_DEPRECATED
-            | rtype::OHLCV_1S
-            | rtype::OHLCV_1M
-            | rtype::OHLCV_1H
-            | rtype::OHLCV_1D
-            | rtype::OHLCV_EOD => [Ohlcv::LENGTH; 3],
+            _ if self.is_bar() => [Ohlcv::LENGTH; 3],
             rtype::STATUS => [Status::LENGTH; 3],
             rtype::INSTRUMENT_DEF => [DefinitionV1::LENGTH, DefinitionV2::LENGTH, DefinitionV3::LENGTH],
             rtype::IMBALANCE => [Imbalance::LENGTH; 3],
@@ -430,12 +427,13 @@ levels! {
 pub struct UnknownRecord<'a>(pub &'a [u8]);
 
 macro_rules! record_enum {
-    ($($name:ident)*; $($leveled:ident)*) => {
+    ($($name:ident)*; received: $($received:ident)*; leveled: $($leveled:ident)*) => {
         /// A record: a view over received bytes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "each is named after its view")]
         pub enum DbnRecord<'a> {
             $( $name($name<'a>), )*
+            $( $received($received<'a>), )*
             $( $leveled($leveled<'a>), )*
             Unknown(UnknownRecord<'a>),
         }
@@ -445,6 +443,7 @@ macro_rules! record_enum {
             pub fn fields(&self, see: &mut dyn FnMut(&str, Value<'_>)) {
                 match self {
                     $( Self::$name(record) => record.each(see), )*
+                    $( Self::$received(record) => record.each(see), )*
                     $( Self::$leveled(record) => {
                         record.each(see);
                         record.each_level(see);
@@ -452,37 +451,30 @@ macro_rules! record_enum {
                     Self::Unknown(_) => {}
                 }
             }
+
+            /// Returns the receive time at the publisher; undefined for a record without one.
+            fn ts_recv(&self) -> u64 {
+                match self {
+                    $( Self::$received(record) => record.ts_recv(), )*
+                    $( Self::$leveled(record) => record.ts_recv(), )*
+                    _ => ::dbn::UNDEF_TIMESTAMP,
+                }
+            }
         }
     };
 }
 
 record_enum! {
-    Mbo Trade Ohlcv Status Imbalance StatisticV1 Statistic MappingV1 Mapping ErrorV1 Error SystemV1 System
-    DefinitionV1 DefinitionV2 DefinitionV3;
-    Mbp1 Mbp10 Bbo Cmbp1 Cbbo
+    Ohlcv MappingV1 Mapping ErrorV1 Error SystemV1 System;
+    received: Mbo Trade Status Imbalance StatisticV1 Statistic DefinitionV1 DefinitionV2 DefinitionV3;
+    leveled: Mbp1 Mbp10 Bbo Cmbp1 Cbbo
 }
 
 /// Returns the time of a record, ns since 1970 UTC: the receive time at its publisher, otherwise the event time; `None` if the record contains
 /// neither.
 #[must_use]
 pub fn recorded_ns(bytes: &[u8]) -> Option<u64> {
-    let received = match decode(bytes).ok()? {
-        DbnRecord::Mbo(it) => it.ts_recv(),
-        DbnRecord::Trade(it) => it.ts_recv(),
-        DbnRecord::Mbp1(it) => it.ts_recv(),
-        DbnRecord::Mbp10(it) => it.ts_recv(),
-        DbnRecord::Bbo(it) => it.ts_recv(),
-        DbnRecord::Cmbp1(it) => it.ts_recv(),
-        DbnRecord::Cbbo(it) => it.ts_recv(),
-        DbnRecord::Status(it) => it.ts_recv(),
-        DbnRecord::Imbalance(it) => it.ts_recv(),
-        DbnRecord::StatisticV1(it) => it.ts_recv(),
-        DbnRecord::Statistic(it) => it.ts_recv(),
-        DbnRecord::DefinitionV1(it) => it.ts_recv(),
-        DbnRecord::DefinitionV2(it) => it.ts_recv(),
-        DbnRecord::DefinitionV3(it) => it.ts_recv(),
-        _ => u64::MAX,
-    };
+    let received = decode(bytes).ok()?.ts_recv();
     [received, Header::of(bytes)?.ts_event].into_iter().find(|ns| *ns != ::dbn::UNDEF_TIMESTAMP)
 }
 
@@ -511,31 +503,25 @@ pub fn decode(bytes: &[u8]) -> Result<DbnRecord<'_>, MalformedRecord> {
 }
 
 fn rarer(kind: RecordKind, bytes: &[u8]) -> Result<DbnRecord<'_>, MalformedRecord> {
+    /// The first of these views that has the length.
+    macro_rules! first {
+        ($($view:ident)*) => {
+            None$(.or_else(|| $view::of(bytes).map(DbnRecord::$view)))*
+        };
+    }
     let record = match kind.0 {
-        rtype::MBP_10 => Mbp10::of(bytes).map(DbnRecord::Mbp10),
-        rtype::OHLCV_DEPRECATED
-        | rtype::OHLCV_1S
-        | rtype::OHLCV_1M
-        | rtype::OHLCV_1H
-        | rtype::OHLCV_1D
-        | rtype::OHLCV_EOD => Ohlcv::of(bytes).map(DbnRecord::Ohlcv),
-        rtype::STATUS => Status::of(bytes).map(DbnRecord::Status),
-        rtype::INSTRUMENT_DEF => (DefinitionV1::of(bytes).map(DbnRecord::DefinitionV1))
-            .or_else(|| DefinitionV2::of(bytes).map(DbnRecord::DefinitionV2))
-            .or_else(|| DefinitionV3::of(bytes).map(DbnRecord::DefinitionV3)),
-        rtype::IMBALANCE => Imbalance::of(bytes).map(DbnRecord::Imbalance),
-        rtype::ERROR => {
-            (ErrorV1::of(bytes).map(DbnRecord::ErrorV1)).or_else(|| Error::of(bytes).map(DbnRecord::Error))
-        }
-        rtype::SYMBOL_MAPPING => (MappingV1::of(bytes).map(DbnRecord::MappingV1))
-            .or_else(|| Mapping::of(bytes).map(DbnRecord::Mapping)),
-        rtype::SYSTEM => (SystemV1::of(bytes).map(DbnRecord::SystemV1))
-            .or_else(|| System::of(bytes).map(DbnRecord::System)),
-        rtype::STATISTICS => (StatisticV1::of(bytes).map(DbnRecord::StatisticV1))
-            .or_else(|| Statistic::of(bytes).map(DbnRecord::Statistic)),
-        rtype::CMBP_1 | rtype::TCBBO => Cmbp1::of(bytes).map(DbnRecord::Cmbp1),
-        rtype::CBBO_1S | rtype::CBBO_1M => Cbbo::of(bytes).map(DbnRecord::Cbbo),
-        rtype::BBO_1S | rtype::BBO_1M => Bbo::of(bytes).map(DbnRecord::Bbo),
+        rtype::MBP_10 => first!(Mbp10),
+        rtype::STATUS => first!(Status),
+        rtype::INSTRUMENT_DEF => first!(DefinitionV1 DefinitionV2 DefinitionV3),
+        rtype::IMBALANCE => first!(Imbalance),
+        rtype::ERROR => first!(ErrorV1 Error),
+        rtype::SYMBOL_MAPPING => first!(MappingV1 Mapping),
+        rtype::SYSTEM => first!(SystemV1 System),
+        rtype::STATISTICS => first!(StatisticV1 Statistic),
+        rtype::CMBP_1 | rtype::TCBBO => first!(Cmbp1),
+        rtype::CBBO_1S | rtype::CBBO_1M => first!(Cbbo),
+        rtype::BBO_1S | rtype::BBO_1M => first!(Bbo),
+        _ if kind.is_bar() => first!(Ohlcv),
         _ => return Ok(DbnRecord::Unknown(UnknownRecord(bytes))),
     };
     record.ok_or(MalformedRecord::Length { kind, length: bytes.len() })

@@ -6,6 +6,7 @@ use hashbrown::hash_map::Entry;
 
 use super::ladder::{IexLadder, Set};
 use super::{IexLastTrade, IexLevel, IexMessage, IexPrice, IexVolume, Listing, PriceLevel};
+use crate::draft::Changed;
 use crate::itch::{Side, Symbol};
 
 /// The limits of the books.
@@ -76,38 +77,9 @@ pub struct IexChange {
     pub instrument: Option<IexInstrument>,
     /// `true` if the symbol is new.
     pub new: bool,
-    /// `true` if the best bid's price changed, or a best bid appeared or disappeared.
-    pub bid: bool,
-    /// `true` if the best bid's size changed.
-    pub bid_size: bool,
-    /// `true` if the best ask's price changed, or a best ask appeared or disappeared.
-    pub ask: bool,
-    /// `true` if the best ask's size changed.
-    pub ask_size: bool,
-    /// `true` if the trading status, its reason or the operational halt changed.
-    pub status: bool,
-    /// `true` if there was a trade: [`IexVolume::last`].
-    pub trade: bool,
-    /// `true` if a trade was broken; the volume no longer includes it.
-    pub correction: bool,
-    /// `true` if the state of an auction changed: [`Listing::auction`].
-    pub auction: bool,
-}
-
-impl IexChange {
-    /// Returns `true` if the best bid or ask changed in any way.
-    #[inline]
-    #[must_use]
-    pub const fn is_quote(&self) -> bool {
-        self.bid | self.bid_size | self.ask | self.ask_size
-    }
-
-    /// Returns `true` if any change requires an update.
-    #[inline]
-    #[must_use]
-    pub const fn is_any(&self) -> bool {
-        self.is_quote() | self.status | self.trade | self.correction | self.auction
-    }
+    /// The changed fields: the best of a side also changes if it appears or disappears, the status with its reason and with the operational halt. See
+    /// [`IexVolume::last`] for a trade and [`Listing::auction`] for the state of an auction; the volume does not include a broken trade.
+    pub fields: Changed,
 }
 
 /// The counters of messages that could not be applied.
@@ -191,9 +163,10 @@ impl IexBooks {
                     ts_ns: m.ts_ns(),
                     trade: m.trade(),
                 };
-                let Some((at, change)) = self.open(m.symbol()) else { return IexChange::default() };
+                let Some((at, mut change)) = self.open(m.symbol()) else { return IexChange::default() };
                 self.books[at].volume.add(trade);
-                IexChange { trade: true, ..change }
+                change.fields.trade = true;
+                change
             }
             rare => self.rare(rare),
         }
@@ -233,10 +206,10 @@ impl IexBooks {
                 trade: m.trade(),
             };
             self.books[at].volume.take_back(broken);
-            change.correction = true;
+            change.fields.correction = true;
         } else {
-            change.status = self.listings[at].apply(message);
-            change.auction = matches!(message, IexMessage::AuctionInformation(_));
+            change.fields.status = self.listings[at].apply(message);
+            change.fields.auction = matches!(message, IexMessage::AuctionInformation(_));
         }
         change
     }
@@ -312,37 +285,28 @@ impl IexBooks {
 }
 
 impl IexBook {
-    const fn new(symbol: Symbol) -> Self {
+    fn new(symbol: Symbol) -> Self {
         Self {
             bids: IexLadder::new(Side::Bid),
             asks: IexLadder::new(Side::Ask),
-            top: IexTop { bid: IexQuote::NONE, ask: IexQuote::NONE },
+            top: IexTop::default(),
             symbol,
             quoted_ts_ns: None,
             unsettled: false,
-            volume: IexVolume {
-                shares: 0,
-                trades: 0,
-                notional: 0,
-                broken_shares: 0,
-                broken_trades: 0,
-                last: None,
-                high: None,
-                low: None,
-            },
+            volume: IexVolume::default(),
         }
     }
 
     /// Sets the best of both sides, and records the differences.
     #[inline]
     fn publish(&mut self, top: IexTop, ts_ns: u64, change: &mut IexChange) {
-        let before = self.top;
-        change.bid = before.bid.price != top.bid.price || before.bid.is_some() != top.bid.is_some();
-        change.bid_size = before.bid.size != top.bid.size;
-        change.ask = before.ask.price != top.ask.price || before.ask.is_some() != top.ask.is_some();
-        change.ask_size = before.ask.size != top.ask.size;
+        let (before, changed) = (self.top, &mut change.fields);
+        changed.bid = before.bid.price != top.bid.price || before.bid.is_some() != top.bid.is_some();
+        changed.bid_size = before.bid.size != top.bid.size;
+        changed.ask = before.ask.price != top.ask.price || before.ask.is_some() != top.ask.is_some();
+        changed.ask_size = before.ask.size != top.ask.size;
         self.top = top;
-        if change.is_quote() {
+        if changed.is_quote() {
             self.quoted_ts_ns = Some(ts_ns);
         }
     }

@@ -27,7 +27,7 @@ fn put_prefix(ts_ns: u64, kind: u8, to: &mut [u8; super::PREFIX_BYTES]) {
 }
 
 // The byte after the type is a field of each message.
-iex_messages! { encoders { to_little, ts_ns: u64, put_prefix, 0x3FD } }
+iex_messages! { encoders { LITTLE, ts_ns: u64, put_prefix, 0x3FD } }
 
 #[cfg(test)]
 mod tests {

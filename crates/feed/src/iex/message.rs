@@ -16,7 +16,7 @@ fn ts_ns<const L: usize>(message: &[u8; L]) -> u64 {
     u64::from_le_bytes(chunk::<2, 8, L>(message))
 }
 
-iex_messages! { views { IexMessage, IexMessageType, MalformedIexMessage, from_little, {
+iex_messages! { views { IexMessage, IexMessageType, MalformedIexMessage, LITTLE, {
     /// Returns the time of the event, ns since 1970 in UTC.
     #[inline(always)]
     #[must_use]

@@ -3,7 +3,7 @@
 use super::table::iex_messages;
 use crate::wire::message_types;
 
-iex_messages! { message_types { #[doc = "A type of message of TOPS 1.6 or DEEP 1.0."] IexMessageType: 14 } }
+iex_messages! { message_types { "TOPS 1.6 or DEEP 1.0", IexMessageType: 14, MalformedIexMessage } }
 
 #[cfg(test)]
 mod tests {

@@ -26,44 +26,7 @@ pub use field::IexPrice;
 pub use ladder::IexLevel;
 pub use listing::{Directory, IexAuction, Listing};
 pub use message::*;
-pub use message_type::IexMessageType;
+pub use message_type::{IexMessageType, MalformedIexMessage};
 pub use stream::{Epoch, Stream};
 pub use summary::{IexSummary, MessageCounts, PerSymbol};
 pub use volume::{IexLastTrade, IexVolume};
-
-/// The reason why bytes are not a message of IEX.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum MalformedIexMessage {
-    /// The message has no bytes, so no type.
-    #[error("an empty message")]
-    Empty,
-    /// The message is shorter than its type.
-    #[error("message type {} ({}) has {} bytes, {length} received", *kind as u8 as char, kind.name(), kind.length())]
-    Short {
-        /// The type.
-        kind: IexMessageType,
-        /// Bytes received.
-        length: usize,
-    },
-}
-
-impl MalformedIexMessage {
-    /// The labels of all reasons, in the order of [`index`](Self::index).
-    pub const REASONS: [&str; 2] = ["empty-message", "short-message"];
-
-    /// Returns a dense number for an array of counters.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        match self {
-            Self::Empty => 0,
-            Self::Short { .. } => 1,
-        }
-    }
-
-    /// Returns a stable label for reports and counters.
-    #[must_use]
-    pub const fn reason(self) -> &'static str {
-        Self::REASONS[self.index()]
-    }
-}

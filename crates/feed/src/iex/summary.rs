@@ -129,7 +129,7 @@ impl IexSummary {
         }
         let symbol = &mut self.per_symbol[at];
         symbol.messages += 1;
-        symbol.top_changes += u64::from(change.is_quote());
+        symbol.top_changes += u64::from(change.fields.is_quote());
         match message {
             IexMessage::QuoteUpdate(_) => symbol.quotes += 1,
             IexMessage::PriceLevel(_) => symbol.levels += 1,

@@ -51,7 +51,7 @@ fn put_prefix(prefix: PrefixFields, kind: u8, to: &mut [u8; PREFIX_LENGTH]) {
     *to = [kind, l0, l1, t0, t1, time[0], time[1], time[2], time[3], time[4], time[5]];
 }
 
-itch_messages! { encoders { to_big, prefix: PrefixFields, put_prefix, 0x7FF } }
+itch_messages! { encoders { BIG, prefix: PrefixFields, put_prefix, 0x7FF } }
 
 #[cfg(test)]
 mod tests {

@@ -30,23 +30,17 @@ newtypes! {
     Price8(u64): 8;
 }
 
-impl fmt::Display for Locate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
+macro_rules! shown_as_numbers {
+    ($($name:ident)*) => {
+        $(impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        })*
+    };
 }
 
-impl fmt::Display for OrderRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl fmt::Display for MatchNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
+shown_as_numbers!(Locate OrderRef MatchNumber);
 
 impl fmt::Display for Price4 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

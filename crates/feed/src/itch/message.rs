@@ -5,19 +5,19 @@ use super::{
     Code, ItchText, Locate, MalformedItchMessage, MatchNumber, MessageKind, MessageType, Mpid, OrderRef,
     Price4, Price8, Symbol,
 };
-use crate::wire::{Wire, chunk, views};
+use crate::wire::{BIG, Wire, chunk, views};
 
 /// The size of the prefix of every message in bytes: type, locate, tracking number, time.
 pub const PREFIX_BYTES: usize = 11;
 
 #[inline(always)]
 fn locate<const L: usize>(message: &[u8; L]) -> Locate {
-    Locate::from_big(chunk::<1, 2, L>(message))
+    Locate::read::<BIG>(chunk::<1, 2, L>(message))
 }
 
 #[inline(always)]
 fn tracking<const L: usize>(message: &[u8; L]) -> u16 {
-    u16::from_big(chunk::<3, 2, L>(message))
+    u16::read::<BIG>(chunk::<3, 2, L>(message))
 }
 
 /// Returns the time of a message in ns since midnight: six bytes, read as the lower part of the eight bytes that end with them.
@@ -26,7 +26,7 @@ fn ts_ns<const L: usize>(message: &[u8; L]) -> u64 {
     u64::from_be_bytes(chunk::<3, 8, L>(message)) & 0x0000_FFFF_FFFF_FFFF
 }
 
-itch_messages! { views { Message, MessageType, MalformedItchMessage, from_big, {
+itch_messages! { views { Message, MessageType, MalformedItchMessage, BIG, {
     /// Returns the day's number of the stock; 0 for a message about no stock.
     #[inline(always)]
     #[must_use]
@@ -86,41 +86,19 @@ impl Message<'_> {
     /// Returns the prefix; `None` only for a message of unknown type that is shorter than a prefix.
     #[inline]
     #[must_use]
-    pub fn prefix(&self) -> Option<Prefix<'_>> {
-        self.bytes().first_chunk().map(Prefix)
+    pub fn prefix(&self) -> Option<Prefix> {
+        let start: &[u8; PREFIX_BYTES] = self.bytes().first_chunk()?;
+        Some(Prefix { locate: locate(start), tracking: tracking(start), ts_ns: ts_ns(start) })
     }
 }
 
-/// The prefix of a message.
+/// The prefix of a message, without its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prefix<'a>(&'a [u8; PREFIX_BYTES]);
-
-impl Prefix<'_> {
-    /// Returns the first byte.
-    #[inline]
-    #[must_use]
-    pub const fn letter(self) -> u8 {
-        self.0[0]
-    }
-
-    /// Returns the day's number of the stock; 0 for a message about no stock.
-    #[inline]
-    #[must_use]
-    pub fn locate(self) -> Locate {
-        locate(self.0)
-    }
-
-    /// Returns NASDAQ's internal tracking number.
-    #[inline]
-    #[must_use]
-    pub fn tracking(self) -> u16 {
-        tracking(self.0)
-    }
-
-    /// Returns the time of the message, ns since midnight in New York.
-    #[inline]
-    #[must_use]
-    pub fn ts_ns(self) -> u64 {
-        ts_ns(self.0)
-    }
+pub struct Prefix {
+    /// The day's number of the stock; 0 for a message about no stock.
+    pub locate: Locate,
+    /// NASDAQ's internal tracking number.
+    pub tracking: u16,
+    /// The time of the message, ns since midnight in New York.
+    pub ts_ns: u64,
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use super::table::itch_messages;
 use crate::wire::message_types;
 
-itch_messages! { message_types { #[doc = "A type of message of ITCH 5.0."] MessageType: 23 } }
+itch_messages! { message_types { "ITCH 5.0", MessageType: 23, MalformedItchMessage } }
 
 impl MessageType {
     /// Returns `true` if messages of this type contain a stock's symbol.

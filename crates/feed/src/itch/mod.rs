@@ -18,43 +18,6 @@ mod table;
 
 pub use field::{Code, ItchText, Locate, MatchNumber, Mpid, OrderRef, Price4, Price8, Side, Symbol};
 pub use message::*;
-pub use message_type::{ByType, MessageKind, MessageType};
+pub use message_type::{ByType, MalformedItchMessage, MessageKind, MessageType};
 pub use record::{Decoder, ItchRecord, RECORD_BYTES};
 pub(crate) use record::{ROWS, Row};
-
-/// The reason why bytes are not an ITCH message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum MalformedItchMessage {
-    /// The message has no bytes, so no type.
-    #[error("an empty message")]
-    Empty,
-    /// The message is shorter than its type.
-    #[error("message type {} ({}) has {} bytes, {length} received", *kind as u8 as char, kind.name(), kind.length())]
-    Short {
-        /// The type.
-        kind: MessageType,
-        /// Bytes received.
-        length: usize,
-    },
-}
-
-impl MalformedItchMessage {
-    /// The labels of all reasons, in the order of [`index`](Self::index).
-    pub const REASONS: [&str; 2] = ["empty-message", "short-message"];
-
-    /// Returns a dense number for an array of counters.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        match self {
-            Self::Empty => 0,
-            Self::Short { .. } => 1,
-        }
-    }
-
-    /// Returns a stable label for reports and counters.
-    #[must_use]
-    pub const fn reason(self) -> &'static str {
-        Self::REASONS[self.index()]
-    }
-}

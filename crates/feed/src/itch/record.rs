@@ -8,7 +8,7 @@
 use super::message_type::MessageType;
 use super::{MalformedItchMessage, PREFIX_BYTES};
 use crate::processor::{Permutation, prefetch_ahead};
-use crate::wire::{Plain, Wire, chunk};
+use crate::wire::{BIG, Plain, Wire, chunk};
 
 /// The size of a record in bytes: a cache line.
 pub const RECORD_BYTES: usize = 64;
@@ -108,29 +108,11 @@ impl ItchRecord {
         }
     }
 
-    const BLANK: Self = Self {
-        ts_ns: 0,
-        reference: 0,
-        other: 0,
-        stock: [0; 8],
-        price: 0,
-        shares: 0,
-        third: 0,
-        fourth: 0,
-        fifth: 0,
-        locate: 0,
-        tracking: 0,
-        kind: 0,
-        code: 0,
-        code_2: 0,
-        code_3: 0,
-        code_4: 0,
-        spare: [0; 2],
-        flags: 0,
-    };
-
-    /// The record of a message of zero bytes.
-    pub(crate) const OF_NOTHING: Self = Self { flags: Self::SHORT, ..Self::BLANK };
+    /// Returns the record of a message of zero bytes.
+    #[inline(always)]
+    pub(crate) fn of_nothing() -> Self {
+        Self { flags: Self::SHORT, ..Self::default() }
+    }
 
     /// Returns the fields common to all types, for a message with all bytes of its type.
     #[inline(always)]
@@ -141,7 +123,7 @@ impl ItchRecord {
             tracking: u16::from_be_bytes(chunk::<3, 2, L>(message)),
             kind: message[0],
             flags,
-            ..Self::BLANK
+            ..Self::default()
         }
     }
 }
@@ -210,7 +192,7 @@ macro_rules! layouts {
         #[inline(always)]
         fn read(bytes: &[u8], record: &mut ItchRecord) {
             let Some(letter) = bytes.first() else {
-                *record = ItchRecord::OF_NOTHING;
+                *record = ItchRecord::of_nothing();
                 return;
             };
             match *letter {
@@ -222,7 +204,7 @@ macro_rules! layouts {
                     };
                     let longer = if bytes.len() > LENGTH { ItchRecord::LONGER } else { 0 };
                     *record = ItchRecord {
-                        $($field: <$type>::from_big(chunk::<$at, { size_of::<$type>() }, LENGTH>(message)),)*
+                        $($field: <$type>::read::<BIG>(chunk::<$at, { size_of::<$type>() }, LENGTH>(message)),)*
                         ..ItchRecord::prefix(message, ItchRecord::KNOWN | longer)
                     };
                 })*
@@ -234,14 +216,14 @@ macro_rules! layouts {
 
 #[cold]
 fn short(kind: u8) -> ItchRecord {
-    ItchRecord { kind, flags: ItchRecord::KNOWN | ItchRecord::SHORT, ..ItchRecord::BLANK }
+    ItchRecord { kind, flags: ItchRecord::KNOWN | ItchRecord::SHORT, ..ItchRecord::default() }
 }
 
 #[cold]
 fn unknown(kind: u8, bytes: &[u8]) -> ItchRecord {
     match bytes.first_chunk::<PREFIX_BYTES>() {
         Some(message) => ItchRecord::prefix(message, 0),
-        None => ItchRecord { kind, ..ItchRecord::BLANK },
+        None => ItchRecord { kind, ..ItchRecord::default() },
     }
 }
 
@@ -319,7 +301,7 @@ impl Decoder {
     #[inline]
     #[must_use]
     pub fn record(&self, bytes: &[u8]) -> ItchRecord {
-        let mut record = ItchRecord::BLANK;
+        let mut record = ItchRecord::default();
         match self.permutation {
             Some(permutation) => permutation.record(bytes, &mut record),
             None => read(bytes, &mut record),

@@ -54,18 +54,14 @@ impl MoldPacket<'_> {
 /// A packet with messages; all of its blocks have been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data<'a> {
-    session: MoldSession,
-    trailing: usize,
+    /// The session.
+    pub session: MoldSession,
+    /// Bytes after the last message.
+    pub trailing: usize,
     messages: Messages<'a>,
 }
 
 impl<'a> Data<'a> {
-    /// Returns the session.
-    #[must_use]
-    pub const fn session(&self) -> MoldSession {
-        self.session
-    }
-
     /// Returns the sequence of the first message.
     #[must_use]
     pub const fn sequence(&self) -> u64 {
@@ -83,12 +79,6 @@ impl<'a> Data<'a> {
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.messages.end()
-    }
-
-    /// Returns the bytes after the last message.
-    #[must_use]
-    pub const fn trailing(&self) -> usize {
-        self.trailing
     }
 
     /// Returns the messages with their sequences.

@@ -12,6 +12,7 @@ use tapeline_nanos::Nanos;
 
 use super::{DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Request};
 use crate::history::History;
+use crate::reasons::reasons;
 use crate::token_bucket::TokenBucket;
 
 /// The maximum size of a datagram of UDP over IPv4 in bytes, and so of an answer.
@@ -43,46 +44,25 @@ impl Default for ServerSettings {
     }
 }
 
-/// The reason why a request was not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Unanswered {
-    /// The datagram is shorter than a request.
-    Malformed,
-    /// The session is unknown.
-    OtherSession,
-    /// The request is for sequence 0, for no message, or for more than a request can name.
-    Absurd,
-    /// The first message is older than the history, or newer, or was never received.
-    NotHere,
-    /// The address has used its share for now.
-    TooMuch,
-    /// The total limit is used up for now, or there are too many addresses.
-    Busy,
-}
-
-impl Unanswered {
-    /// All reasons, in the order of [`index`](Self::index).
-    pub const ALL: [Self; 6] =
-        [Self::Malformed, Self::OtherSession, Self::Absurd, Self::NotHere, Self::TooMuch, Self::Busy];
-
-    /// Returns a dense number for an array of counters.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
+reasons! {
     /// Returns a stable label for reports and counters.
-    #[must_use]
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed",
-            Self::OtherSession => "other-session",
-            Self::Absurd => "absurd",
-            Self::NotHere => "not-here",
-            Self::TooMuch => "too-much",
-            Self::Busy => "busy",
-        }
+    reason
+
+    /// The reason why a request was not answered.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Unanswered: 6 {
+        /// The datagram is shorter than a request.
+        Malformed = "malformed",
+        /// The session is unknown.
+        OtherSession = "other-session",
+        /// The request is for sequence 0, for no message, or for more than a request can name.
+        Absurd = "absurd",
+        /// The first message is older than the history, or newer, or was never received.
+        NotHere = "not-here",
+        /// The address has used its share for now.
+        TooMuch = "too-much",
+        /// The total limit is used up for now, or there are too many addresses.
+        Busy = "busy",
     }
 }
 

@@ -7,7 +7,7 @@
 
 use tapeline_nanos::Nanos;
 
-use super::{Applied, Instrument};
+use super::{Applied, DAY_NS, Instrument};
 use crate::dbn::view::Imbalance;
 use crate::dbn::{
     self, Best, BookIndex, DbnBook, DbnBooks, DbnChange, DbnRecord, DbnSettings, DbnSymbols, Header, Letter,
@@ -19,9 +19,6 @@ use crate::draft::{
 };
 use crate::itch::{ByType, Side};
 use crate::levels::{Level, Levels};
-
-/// Nanoseconds of a day.
-const DAY_NS: u64 = 86_400_000_000_000;
 
 /// A normaliser that maintains the books of a stream of records, and drafts an update whenever a published field changes.
 #[derive(Debug)]
@@ -73,7 +70,7 @@ impl Dbn {
         if let DbnRecord::Imbalance(imbalance) = &record {
             self.detail = Some(Detail::Auction(auction_of(imbalance)));
         }
-        let draft = if change.is_any() || is_auction { self.draft(&change, is_auction) } else { None };
+        let draft = if change.fields.is_any() || is_auction { self.draft(&change, is_auction) } else { None };
         Ok(Applied {
             instrument: change.place.map_or(Instrument(0), Into::into),
             letter: header.kind.0,
@@ -127,17 +124,7 @@ impl Dbn {
 
     #[inline]
     fn draft(&self, change: &DbnChange, auction: bool) -> Option<Draft> {
-        let changed = Changed {
-            bid: change.bid,
-            bid_size: change.bid_size,
-            ask: change.ask,
-            ask_size: change.ask_size,
-            trade: change.trade,
-            status: change.status,
-            auction,
-            ..Changed::default()
-        };
-        Some(draft_of(self.books.book(change.place?)?, changed))
+        Some(draft_of(self.books.book(change.place?)?, Changed { auction, ..change.fields }))
     }
 
     /// Returns the detail of the last record, if its [change](Changed::has_detail) has one.

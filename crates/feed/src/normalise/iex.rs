@@ -12,18 +12,13 @@
 
 use tapeline_nanos::Nanos;
 
-use super::{Applied, Instrument};
+use super::{Applied, DAY_NS, Instrument};
 use crate::draft::{
     self, Auction, BrokenTrade, Changed, Conditions, Detail, Draft, ImbalanceSide, Price, Reason, Trade,
     TradingStatus, Variation,
 };
-use crate::iex::{
-    self, IexBook, IexBooks, IexChange, IexMessage, IexQuote, Listing, MalformedIexMessage, decode,
-};
+use crate::iex::{self, IexBook, IexBooks, IexMessage, IexQuote, Listing, MalformedIexMessage, decode};
 use crate::itch::ByType;
-
-/// Nanoseconds of a day.
-const DAY_NS: u64 = 86_400_000_000_000;
 
 /// Decimals of IEX's prices.
 const DECIMALS: u8 = 4;
@@ -63,10 +58,13 @@ impl Iex {
             self.counters.longer.count(letter);
         }
         let change = self.books.apply(&message);
-        if change.correction | change.auction {
+        if change.fields.has_detail() {
             self.detail = detail_of(&message);
         }
-        let draft = if change.is_any() { self.draft(&change) } else { None };
+        let draft = match change.instrument {
+            Some(instrument) if change.fields.is_any() => self.draft_of(instrument, change.fields),
+            _ => None,
+        };
         Ok(Applied {
             instrument: change.instrument.map_or(Instrument(0), Into::into),
             letter,
@@ -102,21 +100,6 @@ impl Iex {
     pub fn instruments(&self) -> impl Iterator<Item = Instrument> {
         let named = self.books.iter().filter(|(_, book, _)| !book.name().is_empty());
         named.map(|(instrument, ..)| instrument.into())
-    }
-
-    #[inline]
-    fn draft(&self, change: &IexChange) -> Option<Draft> {
-        let changed = Changed {
-            bid: change.bid,
-            bid_size: change.bid_size,
-            ask: change.ask,
-            ask_size: change.ask_size,
-            trade: change.trade,
-            correction: change.correction,
-            status: change.status,
-            auction: change.auction,
-        };
-        self.draft_of(change.instrument?, changed)
     }
 
     #[inline]

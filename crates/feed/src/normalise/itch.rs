@@ -13,7 +13,7 @@
 
 use tapeline_nanos::Nanos;
 
-use super::{Applied, Instrument};
+use super::{Applied, DAY_NS, Instrument};
 use crate::book::{self, Book, Books, Change, PrintKind};
 use crate::depth::{self, Depth};
 use crate::draft::{
@@ -23,9 +23,6 @@ use crate::draft::{
 use crate::itch::{
     ByType, Code, Decoder, ItchRecord, Locate, MalformedItchMessage, MessageType, Side, decode,
 };
-
-/// Nanoseconds of a day.
-const DAY_NS: u64 = 86_400_000_000_000;
 
 /// Maximum number of announced messages that are read.
 const COMING: usize = 64;

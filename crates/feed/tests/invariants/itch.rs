@@ -63,7 +63,7 @@ fn chosen(filter: &mut Filter, symbols: &Symbols, bytes: &[u8]) {
     assert_eq!(filter.passed_over(), before + u64::from(!wanted));
     assert!(wanted || bytes.len() >= 3);
     if let Ok(message @ itch::Message::StockDirectory(entry)) = itch::decode(bytes) {
-        let numbered = message.prefix().is_some_and(|prefix| prefix.locate() != itch::Locate(0));
+        let numbered = message.prefix().is_some_and(|prefix| prefix.locate != itch::Locate(0));
         assert_eq!(wanted, !numbered || symbols.contains(entry.stock().as_str()));
     }
 }

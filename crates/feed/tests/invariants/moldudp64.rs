@@ -29,7 +29,7 @@ fn written(packet: &MoldPacket<'_>, room: usize) -> Vec<u8> {
         MoldPacket::Data(data) => {
             let mut again = vec![0; room];
             let mut builder =
-                PacketBuilder::with_limit(&mut again, data.session(), data.sequence(), room).unwrap();
+                PacketBuilder::with_limit(&mut again, data.session, data.sequence(), room).unwrap();
             let mut next = data.sequence();
             for (sequence, message) in data.messages() {
                 assert_eq!(sequence, next);

@@ -192,7 +192,7 @@ impl Asking {
         match self.client.answer(server, datagram) {
             Ok(data) => {
                 let (first, last) = (data.sequence(), data.end() - 1);
-                assert_eq!(data.session(), self.session);
+                assert_eq!(data.session, self.session);
                 let wanted = |ask: &Ask| {
                     let to = ask.request.sequence + (u64::from(ask.request.count) - 1);
                     ask.request.sequence <= first && last <= to
@@ -290,8 +290,8 @@ pub(crate) fn server(bytes: &[u8]) {
 /// An answer holds what was asked for, from the front, as it was sent; and it is no longer than it may be.
 fn answers(request: &Request, answer: &[u8], history: &History) {
     let Ok(MoldPacket::Data(data)) = parse(answer) else { panic!("no messages") };
-    assert_eq!((data.session(), data.sequence()), (request.session, request.sequence));
-    assert!(data.count() <= request.count && data.trailing() == 0);
+    assert_eq!((data.session, data.sequence()), (request.session, request.sequence));
+    assert!(data.count() <= request.count && data.trailing == 0);
     assert!(data.messages().all(|(sequence, message)| history.message(sequence) == Some(message)));
     assert!(answer.len() <= 100);
 }
