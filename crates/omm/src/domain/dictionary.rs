@@ -4,7 +4,7 @@
 //! [`Dictionary::encode_fields`](crate::Dictionary::encode_fields) writes them.
 
 use crate::dictionary::{Part, Verbosity};
-use crate::rwf::{DataType, Domain, Flags, Key, Priority, RefreshHeader, RequestHeader, flags};
+use crate::rwf::{DataType, Domain, Flags, Key, Priority, RefreshHeader, RequestHeader, StreamState, flags};
 use crate::{Dictionary, Refused, State};
 
 /// Name of the field dictionary.
@@ -130,17 +130,12 @@ impl<'a> DictionaryRequest<'a> {
         out: &mut [u8],
     ) -> Result<Part, Refused> {
         use flags::refresh as flag;
-        let stream =
-            if self.is_streaming() { State::OPEN_OK.stream } else { crate::rwf::StreamState::NON_STREAMING };
+        let stream = if self.is_streaming() { StreamState::OPEN } else { StreamState::NON_STREAMING };
+        let state = State { stream, ..State::OPEN_OK };
         let mut header = RefreshHeader {
             flags: flag::SOLICITED,
             key: Some(self.key()),
-            ..RefreshHeader::new(
-                Domain::DICTIONARY,
-                self.stream_id,
-                State { stream, ..State::OPEN_OK },
-                DataType::SERIES,
-            )
+            ..RefreshHeader::new(Domain::DICTIONARY, self.stream_id, state, DataType::SERIES)
         };
         if from == 0 {
             header.flags |= flag::CLEAR_CACHE;

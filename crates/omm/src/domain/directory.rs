@@ -1,9 +1,10 @@
 //! The source directory (domain 4): the services, what they offer, and their state.
 
-use super::elements::{OwnedState, elements, encode_list};
+use super::elements::{OwnedState, elements, text};
 use crate::rwf::{
     Container, DataType, Domain, ElementList, FilterAction, FilterEntry, FilterList, FilterListEncoder,
-    FilterListHead, Key, Map, MapAction, MapEncoder, MapHead, RefreshHeader, UpdateHeader, flags,
+    FilterListHead, Flags, Key, Map, MapAction, MapEncoder, MapHead, RefreshHeader, UpdateHeader, UpdateType,
+    flags,
 };
 use crate::{Malformed, Qos, Refused, State, Value};
 
@@ -185,45 +186,37 @@ impl ServicePart {
         if action == FilterAction::CLEAR {
             return Ok(Some(Self::Cleared(id)));
         }
-        Ok(match (id, data) {
-            (filter::INFO_ID, Container::ElementList(list)) => Some(Self::Info(Info::read_elements(list)?)),
+        let part = match (id, data) {
+            (filter::INFO_ID, Container::ElementList(list)) => Info::read_elements(list).map(Self::Info)?,
             (filter::STATE_ID, Container::ElementList(list)) => {
-                Some(Self::State(ServiceState::read_elements(list)?))
+                ServiceState::read_elements(list).map(Self::State)?
             }
             (filter::GROUP_ID, Container::ElementList(list)) => {
-                Some(Self::Group(Group::read_elements(list)?))
+                Group::read_elements(list).map(Self::Group)?
             }
-            (filter::LOAD_ID, Container::ElementList(list)) => Some(Self::Load(Load::read_elements(list)?)),
-            (filter::LINK_ID, Container::Map(map)) => Some(Self::Links(read_links(map)?)),
-            _ => None,
-        })
+            (filter::LOAD_ID, Container::ElementList(list)) => Load::read_elements(list).map(Self::Load)?,
+            (filter::LINK_ID, Container::Map(map)) => read_links(map).map(Self::Links)?,
+            _ => return Ok(None),
+        };
+        Ok(Some(part))
     }
 
     fn write(&self, action: FilterAction, filters: &mut FilterListEncoder<'_>) -> Result<(), Refused> {
         let id = self.id();
         match self {
-            Self::Info(info) => {
-                filters.entry_in_place(action, id, |room| encode_list(room, |l| info.write(l)))
-            }
-            Self::State(state) => {
-                filters.entry_in_place(action, id, |room| encode_list(room, |l| state.write(l)))
-            }
-            Self::Group(group) => {
-                filters.entry_in_place(action, id, |room| encode_list(room, |l| group.write(l)))
-            }
-            Self::Load(load) => {
-                filters.entry_in_place(action, id, |room| encode_list(room, |l| load.write(l)))
-            }
+            Self::Info(info) => filters.entry_in_place(action, id, |room| info.encode_in(room)),
+            Self::State(state) => filters.entry_in_place(action, id, |room| state.encode_in(room)),
+            Self::Group(group) => filters.entry_in_place(action, id, |room| group.encode_in(room)),
+            Self::Load(load) => filters.entry_in_place(action, id, |room| load.encode_in(room)),
             Self::Links(links) => {
-                let entry =
-                    FilterEntry { container: Some(DataType::MAP), ..FilterEntry::new(action, id, &[]) };
+                let container = Some(DataType::MAP);
+                let entry = FilterEntry { container, ..FilterEntry::new(action, id, &[]) };
                 filters.any_in_place(&entry, |room| {
                     let head = MapHead::new(DataType::ASCII_STRING, DataType::ELEMENT_LIST);
                     let mut map = MapEncoder::new(room, &head)?;
                     for link in links {
-                        map.entry_in_place(link.action, link.name.as_bytes(), None, |room| {
-                            encode_list(room, |list| link.state.write(list))
-                        })?;
+                        let (action, name) = (link.action, link.name.as_bytes());
+                        map.entry_in_place(action, name, None, |room| link.state.encode_in(room))?;
                     }
                     Ok(map.finish())
                 })
@@ -237,14 +230,12 @@ fn read_links(map: &Map<'_>) -> Result<Vec<Link>, Malformed> {
     let mut links = Vec::new();
     for entry in map.iter().take(MOST_LINKS) {
         let entry = entry?;
-        let name = entry.key.get(..super::elements::MOST_TEXT).unwrap_or(entry.key);
         let state = if entry.action == MapAction::DELETE {
             LinkState::default()
         } else {
             LinkState::read_elements(&ElementList::parse(entry.data)?)?
         };
-        let name = String::from_utf8_lossy(name).into_owned();
-        links.push(Link { action: entry.action, name, state });
+        links.push(Link { action: entry.action, name: text(entry.key), state });
     }
     Ok(links)
 }
@@ -260,15 +251,22 @@ pub struct ServiceEntry {
     pub parts: Vec<(FilterAction, ServicePart)>,
 }
 
+/// Returns the parts of one kind.
+macro_rules! parts {
+    ($entry:ident, $kind:ident) => {
+        $entry.parts.iter().filter_map(|(_, part)| match part {
+            ServicePart::$kind(part) => Some(part),
+            _ => None,
+        })
+    };
+}
+
 impl ServiceEntry {
     /// Returns an entry for a new service.
     #[must_use]
     pub fn new(id: u16, info: Info, state: ServiceState) -> Self {
-        let parts = vec![
-            (FilterAction::SET, ServicePart::Info(info)),
-            (FilterAction::SET, ServicePart::State(state)),
-        ];
-        Self { action: MapAction::ADD, id, parts }
+        let parts = [ServicePart::Info(info), ServicePart::State(state)];
+        Self { action: MapAction::ADD, id, parts: parts.map(|part| (FilterAction::SET, part)).into() }
     }
 
     /// Returns an entry for a change of one part of a service.
@@ -286,25 +284,19 @@ impl ServiceEntry {
     /// Returns the information about the service.
     #[must_use]
     pub fn info(&self) -> Option<&Info> {
-        self.parts
-            .iter()
-            .find_map(|(_, part)| if let ServicePart::Info(info) = part { Some(info) } else { None })
+        parts!(self, Info).next()
     }
 
     /// Returns the state of the service.
     #[must_use]
     pub fn state(&self) -> Option<&ServiceState> {
-        self.parts
-            .iter()
-            .find_map(|(_, part)| if let ServicePart::State(state) = part { Some(state) } else { None })
+        parts!(self, State).next()
     }
 
     /// Returns the load of the service.
     #[must_use]
     pub fn load(&self) -> Option<&Load> {
-        self.parts
-            .iter()
-            .find_map(|(_, part)| if let ServicePart::Load(load) = part { Some(load) } else { None })
+        parts!(self, Load).next()
     }
 
     /// Returns the name of the service.
@@ -315,9 +307,7 @@ impl ServiceEntry {
 
     /// Returns the changes of item groups.
     pub fn groups(&self) -> impl Iterator<Item = &Group> {
-        self.parts
-            .iter()
-            .filter_map(|(_, part)| if let ServicePart::Group(group) = part { Some(group) } else { None })
+        parts!(self, Group)
     }
 
     /// Applies `entry`. Groups are changes and are not stored.
@@ -326,13 +316,10 @@ impl ServiceEntry {
             let place = self.parts.iter().position(|(_, part)| part.id() == new.id());
             match (new, place) {
                 (ServicePart::Group(_), _) | (ServicePart::Cleared(_), None) => {}
-                (ServicePart::Cleared(_), Some(place)) => {
-                    self.parts.remove(place);
-                }
+                (ServicePart::Cleared(_), Some(place)) => _ = self.parts.remove(place),
                 (new, None) => self.parts.push((FilterAction::SET, new.clone())),
                 (new, Some(place)) => {
-                    let Some((_, old)) = self.parts.get_mut(place) else { continue };
-                    match (old, new, *action == FilterAction::UPDATE) {
+                    match (&mut self.parts[place].1, new, *action == FilterAction::UPDATE) {
                         (ServicePart::Info(old), ServicePart::Info(new), true) => old.merge(new),
                         (ServicePart::State(old), ServicePart::State(new), true) => old.merge(new),
                         (ServicePart::Load(old), ServicePart::Load(new), true) => old.merge(new),
@@ -349,16 +336,9 @@ fn merge_links(old: &mut Vec<Link>, new: &[Link]) {
     for link in new {
         let place = old.iter().position(|old| old.name == link.name);
         match (place, link.action) {
-            (Some(place), MapAction::DELETE) => {
-                old.remove(place);
-            }
-            (Some(place), _) => {
-                if let Some(old) = old.get_mut(place) {
-                    old.state.merge(&link.state);
-                }
-            }
-            (None, MapAction::DELETE) => {}
-            (None, _) if old.len() < MOST_LINKS => old.push(link.clone()),
+            (Some(place), MapAction::DELETE) => _ = old.remove(place),
+            (Some(place), _) => old[place].state.merge(&link.state),
+            (None, action) if action != MapAction::DELETE && old.len() < MOST_LINKS => old.push(link.clone()),
             (None, _) => {}
         }
     }
@@ -434,7 +414,7 @@ pub fn encode_services<'s>(
 /// As [`encode_services`].
 pub fn encode_refresh<'s>(
     stream_id: i32,
-    flags: crate::rwf::Flags,
+    flags: Flags,
     filter: u32,
     services: impl IntoIterator<Item = &'s ServiceEntry>,
     out: &mut [u8],
@@ -458,15 +438,14 @@ pub fn encode_update<'s>(
     services: impl IntoIterator<Item = &'s ServiceEntry>,
     out: &mut [u8],
 ) -> Result<usize, Refused> {
-    let header =
-        UpdateHeader::new(Domain::SOURCE, stream_id, crate::rwf::UpdateType::UNSPECIFIED, DataType::MAP);
+    let header = UpdateHeader::new(Domain::SOURCE, stream_id, UpdateType::UNSPECIFIED, DataType::MAP);
     header.encode_with(out, |room| encode_services(services, filter, room))
 }
 
 /// Flags of the refresh that answers a request.
-pub const SOLICITED: crate::rwf::Flags = crate::rwf::Flags(
-    flags::refresh::SOLICITED.0 | flags::refresh::REFRESH_COMPLETE.0 | flags::refresh::CLEAR_CACHE.0,
-);
+pub const SOLICITED: Flags = flags::refresh::SOLICITED
+    .with(flags::refresh::REFRESH_COMPLETE, true)
+    .with(flags::refresh::CLEAR_CACHE, true);
 
 /// All services, with refreshes and updates applied.
 ///
@@ -509,25 +488,19 @@ impl Directory {
     pub fn apply(&mut self, entry: &ServiceEntry) -> bool {
         let place = self.services.iter().position(|service| service.id == entry.id);
         match (place, entry.action) {
-            (Some(place), MapAction::DELETE) => {
-                self.services.remove(place);
-                true
-            }
-            (None, MapAction::DELETE) => false,
+            (Some(place), MapAction::DELETE) => _ = self.services.remove(place),
             (Some(place), _) => {
-                if let Some(service) = self.services.get_mut(place) {
-                    service.apply(entry);
-                }
-                false
+                self.services[place].apply(entry);
+                return false;
             }
-            (None, _) if self.services.len() < MOST_SERVICES => {
+            (None, action) if action != MapAction::DELETE && self.services.len() < MOST_SERVICES => {
                 let mut service = ServiceEntry { action: MapAction::ADD, id: entry.id, parts: Vec::new() };
                 service.apply(entry);
                 self.services.push(service);
-                true
             }
-            (None, _) => false,
+            (None, _) => return false,
         }
+        true
     }
 }
 
@@ -554,23 +527,14 @@ mod tests {
     fn what_is_written_is_read() {
         let mut all = service();
         let state = OwnedState::from(State { text: b"gone", ..State::OPEN_OK });
+        let group = Group { group: Some([1, 2].into()), status: Some(state), ..Group::default() };
+        let state = LinkState { link_state: Some(1), ..LinkState::default() };
         all.parts.extend([
-            (
-                FilterAction::SET,
-                ServicePart::Group(Group {
-                    group: Some([1, 2].into()),
-                    status: Some(state),
-                    ..Group::default()
-                }),
-            ),
+            (FilterAction::SET, ServicePart::Group(group)),
             (FilterAction::SET, ServicePart::Load(Load { open_window: Some(5), ..Load::default() })),
             (
                 FilterAction::SET,
-                ServicePart::Links(vec![Link {
-                    action: MapAction::ADD,
-                    name: "line".into(),
-                    state: LinkState { link_state: Some(1), ..LinkState::default() },
-                }]),
+                ServicePart::Links(vec![Link { action: MapAction::ADD, name: "line".into(), state }]),
             ),
             (FilterAction::CLEAR, ServicePart::Cleared(filter::DATA_ID)),
         ]);

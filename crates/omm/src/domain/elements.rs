@@ -11,7 +11,7 @@ use crate::{Malformed, Qos, Refused, State, Value};
 /// Maximum number of array items that are stored from a peer's message. A real array has a handful.
 const MOST_ITEMS: usize = 256;
 /// Maximum bytes of a text that are stored from a peer's message: the maximum length of a key's name.
-pub(super) const MOST_TEXT: usize = 255;
+const MOST_TEXT: usize = 255;
 
 /// A value that an element can have.
 pub(super) trait Member<'a>: Sized {
@@ -166,7 +166,7 @@ impl<'a, T: Listed> Member<'a> for Vec<T> {
 }
 
 /// Names are ASCII; other bytes become replacement characters, so that the text can be displayed.
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.get(..MOST_TEXT).unwrap_or(bytes)).into_owned()
 }
 
@@ -352,6 +352,12 @@ macro_rules! elements {
                     $crate::domain::elements::Member::write(value, $text, list)?;
                 })*
                 Ok(())
+            }
+
+            /// Writes a list of the elements that are present to the start of `out`; returns its length.
+            #[allow(dead_code, reason = "not every struct is a list of its own")]
+            pub(crate) fn encode_in(&self, out: &mut [u8]) -> Result<usize, $crate::Refused> {
+                $crate::domain::elements::encode_list(out, |list| self.write(list))
             }
 
             /// Takes over the elements that are present in `other`.

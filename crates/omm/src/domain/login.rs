@@ -3,7 +3,8 @@
 use super::elements::{Buffer, elements, encode_list};
 use super::standby;
 use crate::rwf::{
-    Attributes, Container, DataType, Domain, Flags, Key, NameType, RefreshHeader, RequestHeader, flags,
+    Attributes, Container, DataType, Domain, ElementList, ElementListEncoder, Flags, Key, NameType,
+    RefreshHeader, RequestHeader, flags,
 };
 use crate::{Malformed, Refused, State};
 
@@ -157,10 +158,29 @@ impl LoginFeatures<'_> {
     }
 }
 
-/// Returns the key of a login: name and attributes.
-fn key<'a>(user: &'a [u8], name_type: NameType, attributes: &'a [u8]) -> Key<'a> {
-    let attributes = Attributes { container: DataType::ELEMENT_LIST, data: attributes };
-    Key { name: Some(user), name_type: Some(name_type), attributes: Some(attributes), ..Key::default() }
+/// Returns the list of a login's attributes; an empty one if the key has none.
+fn attributes_of<'a>(key: &Key<'a>) -> Result<ElementList<'a>, Malformed> {
+    match key.attributes.map(|attributes| attributes.open()).transpose()? {
+        Some(Container::ElementList(list)) => Ok(list),
+        _ => ElementList::parse(&[]),
+    }
+}
+
+/// Encodes a message with the key of a login: a name, and the attributes that `write` appends. More than 32,767 bytes
+/// of attributes are too long, however large the message may be.
+fn encode_with_key(
+    (user, name_type): (&[u8], NameType),
+    write: impl FnOnce(&mut ElementListEncoder<'_>) -> Result<(), Refused>,
+    encode: impl FnOnce(Key<'_>) -> Result<usize, Refused>,
+) -> Result<usize, Refused> {
+    let mut room = vec![0; MOST_ATTRIBUTES];
+    let len = encode_list(&mut room, write).map_err(|refused| match refused {
+        Refused::Full => Refused::TooLong { what: "login attributes", limit: MOST_ATTRIBUTES },
+        other => other,
+    })?;
+    let data = room.get(..len).unwrap_or_default();
+    let attributes = Some(Attributes { container: DataType::ELEMENT_LIST, data });
+    encode(Key { name: Some(user), name_type: Some(name_type), attributes, ..Key::default() })
 }
 
 /// A login request.
@@ -202,10 +222,7 @@ impl<'a> LoginRequest<'a> {
             flags: header.flags,
             user: header.key.name.unwrap_or_default(),
             name_type: header.key.name_type.unwrap_or(USER_NAME),
-            attributes: match header.key.attributes.map(|attributes| attributes.open()).transpose()? {
-                Some(Container::ElementList(list)) => LoginAttributes::read_elements(&list)?,
-                _ => LoginAttributes::default(),
-            },
+            attributes: LoginAttributes::read_elements(&attributes_of(&header.key)?)?,
         })
     }
 
@@ -215,23 +232,15 @@ impl<'a> LoginRequest<'a> {
     ///
     /// [`Refused::Full`]; [`Refused::TooLong`] for attributes of more than 32,767 bytes together.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
-        let mut attributes = vec![0; MOST_ATTRIBUTES];
-        let len = attributes_in(&mut attributes, |list| self.attributes.write(list))?;
-        let key = key(self.user, self.name_type, attributes.get(..len).unwrap_or_default());
-        let header = RequestHeader::new(Domain::LOGIN, self.stream_id, key);
-        RequestHeader { flags: self.flags, ..header }.encode(out)
+        encode_with_key(
+            (self.user, self.name_type),
+            |list| self.attributes.write(list),
+            |key| {
+                let header = RequestHeader::new(Domain::LOGIN, self.stream_id, key);
+                RequestHeader { flags: self.flags, ..header }.encode(out)
+            },
+        )
     }
-}
-
-/// Writes attributes. More than 32,767 bytes are too long, however large the message may be.
-fn attributes_in(
-    room: &mut [u8],
-    write: impl FnOnce(&mut crate::rwf::ElementListEncoder<'_>) -> Result<(), Refused>,
-) -> Result<usize, Refused> {
-    encode_list(room, write).map_err(|refused| match refused {
-        Refused::Full => Refused::TooLong { what: "login attributes", limit: MOST_ATTRIBUTES },
-        other => other,
-    })
 }
 
 /// A login refresh: the answer that accepts a login, or a later change of it.
@@ -278,10 +287,7 @@ impl<'a> LoginRefresh<'a> {
             state: header.state,
             user: key.name.unwrap_or_default(),
             name_type: key.name_type.unwrap_or(USER_NAME),
-            features: match key.attributes.map(|attributes| attributes.open()).transpose()? {
-                Some(Container::ElementList(list)) => LoginFeatures::read_elements(&list)?,
-                _ => LoginFeatures::default(),
-            },
+            features: LoginFeatures::read_elements(&attributes_of(&key)?)?,
         })
     }
 
@@ -291,10 +297,13 @@ impl<'a> LoginRefresh<'a> {
     ///
     /// [`Refused::Full`]; [`Refused::TooLong`] for attributes of more than 32,767 bytes together.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
-        let mut attributes = vec![0; MOST_ATTRIBUTES];
-        let len = attributes_in(&mut attributes, |list| self.features.write(list))?;
-        let key = key(self.user, self.name_type, attributes.get(..len).unwrap_or_default());
-        let header = RefreshHeader::new(Domain::LOGIN, self.stream_id, self.state, DataType::NO_DATA);
-        RefreshHeader { flags: self.flags, key: Some(key), ..header }.encode(out)
+        encode_with_key(
+            (self.user, self.name_type),
+            |list| self.features.write(list),
+            |key| {
+                let header = RefreshHeader::new(Domain::LOGIN, self.stream_id, self.state, DataType::NO_DATA);
+                RefreshHeader { flags: self.flags, key: Some(key), ..header }.encode(out)
+            },
+        )
     }
 }

@@ -1,6 +1,6 @@
 //! Round trips: the provider sends its clock on the login stream, and the consumer returns it at once.
 
-use super::elements::{elements, encode_list};
+use super::elements::elements;
 use crate::rwf::{Container, DataType, Domain, GenericHeader, MessageClass, MessageView, flags};
 use crate::{Malformed, Refused};
 
@@ -47,6 +47,6 @@ impl RoundTrip {
             flags: flags::generic::PROVIDER_DRIVEN,
             ..GenericHeader::new(Domain::LOGIN, stream_id, DataType::ELEMENT_LIST)
         };
-        header.encode_with(out, |room| encode_list(room, |list| self.write(list)))
+        header.encode_with(out, |room| self.encode_in(room))
     }
 }

@@ -5,7 +5,7 @@
 //! Sources: EMA C++ Developers Guide 7, RDM Usage Guide 3.3.2 (generic messages of the login) and 4.3.4 (those of the directory);
 //! names and numbers as in rsslRDM.h, and the messages as ETA Java 3.9.1 reads and writes them.
 
-use super::elements::{elements, encode_list};
+use super::elements::elements;
 use crate::rwf::{
     Container, DataType, Domain, ElementList, GenericHeader, Key, Map, MapAction, MapEncoder, MapHead,
     MessageClass, MessageView,
@@ -132,7 +132,7 @@ impl ConnectionStatus {
         let mirroring = matches!(self, Self::Services(_)).then_some(0);
         let entry = |server: ServerType| {
             let mode = Mode { mirroring, mode: Some(server.mode()) };
-            move |room: &mut [u8]| encode_list(room, |list| mode.write(list))
+            move |room: &mut [u8]| mode.encode_in(room)
         };
         header.encode_with(out, |room| {
             let mut map = MapEncoder::new(room, &MapHead::new(key_type, DataType::ELEMENT_LIST))?;
@@ -162,6 +162,7 @@ fn server_type(action: MapAction, data: &[u8], map: &Map<'_>) -> Result<Option<S
 
 #[cfg(test)]
 mod tests {
+    use super::super::elements::encode_list;
     use super::*;
 
     fn encoded(status: &ConnectionStatus, stream: i32) -> Vec<u8> {
@@ -217,19 +218,28 @@ mod tests {
         assert_eq!(encoded(&status, 2), golden);
     }
 
+    /// Writes a message with this name, whose map `write` writes.
+    fn message(
+        domain: Domain,
+        name: &[u8],
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Vec<u8> {
+        let key = Some(Key { name: Some(name), ..Key::default() });
+        let header = GenericHeader { key, ..GenericHeader::new(domain, 1, DataType::MAP) };
+        let mut bytes = vec![0; 256];
+        let len = header.encode_with(&mut bytes, write).unwrap();
+        bytes.truncate(len);
+        bytes
+    }
+
     #[test]
     fn what_says_nothing_of_a_standby_is_nothing() {
-        let mut bytes = vec![0; 256];
         for (domain, name, is_known) in [
             (Domain::LOGIN, OF_LOGIN, true),
             (Domain::LOGIN, OF_SERVICES, false),
             (Domain::SOURCE, OF_LOGIN, false),
             (Domain::MARKET_PRICE, OF_LOGIN, false),
         ] {
-            let header = GenericHeader {
-                key: Some(Key { name: Some(name), ..Key::default() }),
-                ..GenericHeader::new(domain, 1, DataType::MAP)
-            };
             let write = |mode: u64| {
                 move |room: &mut [u8]| {
                     let head = MapHead::new(DataType::ASCII_STRING, DataType::ELEMENT_LIST);
@@ -240,28 +250,20 @@ mod tests {
                     Ok(map.finish())
                 }
             };
-            let len = header.encode_with(&mut bytes, write(1)).unwrap();
             let status = is_known.then_some(ConnectionStatus::Login(ServerType::Standby));
-            assert_eq!(read(&bytes[..len]), Ok(status));
+            assert_eq!(read(&message(domain, name, write(1))), Ok(status));
             // An invalid mode.
-            let len = header.encode_with(&mut bytes, write(2)).unwrap();
-            assert_eq!(read(&bytes[..len]), Ok(None));
+            assert_eq!(read(&message(domain, name, write(2))), Ok(None));
         }
     }
 
     #[test]
     fn who_takes_it_back_has_no_standby() {
-        let mut bytes = vec![0; 256];
-        let header = GenericHeader {
-            key: Some(Key { name: Some(OF_SERVICES), ..Key::default() }),
-            ..GenericHeader::new(Domain::SOURCE, 2, DataType::MAP)
-        };
-        let write = |room: &mut [u8]| {
+        let bytes = message(Domain::SOURCE, OF_SERVICES, |room| {
             let mut map = MapEncoder::new(room, &MapHead::new(DataType::UINT, DataType::ELEMENT_LIST))?;
             map.delete(&[7])?;
             Ok(map.finish())
-        };
-        let len = header.encode_with(&mut bytes, write).unwrap();
-        assert_eq!(read(&bytes[..len]), Ok(Some(ConnectionStatus::Services(vec![(7, ServerType::Active)]))));
+        });
+        assert_eq!(read(&bytes), Ok(Some(ConnectionStatus::Services(vec![(7, ServerType::Active)]))));
     }
 }

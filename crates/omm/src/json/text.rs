@@ -45,6 +45,14 @@ impl<'o> JsonText<'o> {
         self.out.extend_from_slice(text);
     }
 
+    /// Appends quotes around what `write` appends.
+    #[inline]
+    fn quoted(&mut self, write: impl FnOnce(&mut Self)) {
+        self.out.push(b'"');
+        write(self);
+        self.out.push(b'"');
+    }
+
     pub(super) fn begin(&mut self, bracket: u8) {
         self.out.push(bracket);
     }
@@ -134,9 +142,7 @@ impl<'o> JsonText<'o> {
         } else if hint <= Hint::FRACTION_MAX {
             self.display(value);
         } else {
-            self.out.push(b'"');
-            self.display(value);
-            self.out.push(b'"');
+            self.quoted(|text| text.display(value));
         }
     }
 
@@ -169,9 +175,7 @@ impl<'o> JsonText<'o> {
     }
 
     pub(super) fn date(&mut self, value: Date) {
-        self.out.push(b'"');
-        self.bare_date(value);
-        self.out.push(b'"');
+        self.quoted(|text| text.bare_date(value));
     }
 
     /// Unknown members at the end are omitted.
@@ -191,9 +195,7 @@ impl<'o> JsonText<'o> {
         if value.hour == 0xFF || value.minute == 0xFF {
             return self.null();
         }
-        self.out.push(b'"');
-        self.bare_time(value);
-        self.out.push(b'"');
+        self.quoted(|text| text.bare_time(value));
     }
 
     /// Appends `hh:mm:ss` and a fraction without trailing zeros; an unknown second is omitted.
@@ -224,25 +226,21 @@ impl<'o> JsonText<'o> {
         if value.date == Date::BLANK && !has_time {
             return self.null();
         }
-        self.out.push(b'"');
-        if value.date != Date::BLANK {
-            self.bare_date(value.date);
-        }
-        if has_time {
-            self.out.push(b'T');
-            self.bare_time(value.time);
-        }
-        self.out.push(b'"');
+        self.quoted(|text| {
+            if value.date != Date::BLANK {
+                text.bare_date(value.date);
+            }
+            if has_time {
+                text.out.push(b'T');
+                text.bare_time(value.time);
+            }
+        });
     }
 
     /// Appends a word of the protocol, or the number if there is no word.
     pub(super) fn code(&mut self, names: Names, number: u8) {
         match names::word(names, number) {
-            Some(word) => {
-                self.out.push(b'"');
-                self.raw(word.as_bytes());
-                self.out.push(b'"');
-            }
+            Some(word) => self.quoted(|text| text.raw(word.as_bytes())),
             None => self.unsigned(number.into()),
         }
     }

@@ -173,3 +173,25 @@ impl Shared<'_> {
         }
     }
 }
+
+/// Encodes into buffers of every size below `most`: each container has a head of at least `least` bytes, and holds the
+/// accepted entries and nothing else. Every number of entries up to `N - 1` occurs.
+#[cfg(test)]
+pub(super) fn check_prefixes<const N: usize>(
+    least: usize,
+    most: usize,
+    mut encode: impl FnMut(&mut [u8]) -> Option<(usize, usize)>,
+    check: impl Fn(&[u8], usize),
+) {
+    let mut seen = [false; N];
+    for size in 0..most {
+        let mut out = vec![0xAA; size];
+        let Some((len, written)) = encode(&mut out) else {
+            assert!(size < least, "{size}");
+            continue;
+        };
+        check(&out[..len], written);
+        seen[written] = true;
+    }
+    assert_eq!(seen, [true; N]);
+}

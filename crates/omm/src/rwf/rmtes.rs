@@ -16,7 +16,8 @@ pub struct Text<'a>(pub &'a [u8]);
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.0.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        write_utf8(f, self.0.get(..end).unwrap_or_default())
+        let text = self.0.get(..end).unwrap_or_default();
+        utf8_characters(text).try_for_each(|character| write_char(f, character))
     }
 }
 
@@ -106,11 +107,7 @@ impl<'a> Rmtes<'a> {
     /// Returns the characters of [`Rmtes::to_text`], one by one.
     pub(crate) fn characters(self) -> impl Iterator<Item = char> + use<'a> {
         let (plain, utf8) = self.halves();
-        let behind = utf8.utf8_chunks().flat_map(|chunk| {
-            let is_cut = !chunk.invalid().is_empty();
-            chunk.valid().chars().chain(is_cut.then_some(char::REPLACEMENT_CHARACTER))
-        });
-        Characters(plain).chain(behind)
+        Characters(plain).chain(utf8_characters(utf8))
     }
 
     /// Returns the bytes before the switch to UTF-8, and the bytes after it.
@@ -125,9 +122,7 @@ impl<'a> Rmtes<'a> {
 
 impl fmt::Display for Rmtes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (plain, utf8) = self.halves();
-        Characters(plain).try_for_each(|character| write_char(f, character))?;
-        write_utf8(f, utf8)
+        self.characters().try_for_each(|character| write_char(f, character))
     }
 }
 
@@ -286,14 +281,12 @@ fn escape(bytes: &[u8], short_form: bool) -> Option<(Escape, &[u8])> {
     }
 }
 
-fn write_utf8(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
-    for chunk in bytes.utf8_chunks() {
-        chunk.valid().chars().try_for_each(|character| write_char(f, character))?;
-        if !chunk.invalid().is_empty() {
-            write_char(f, char::REPLACEMENT_CHARACTER)?;
-        }
-    }
-    Ok(())
+/// Returns the characters of UTF-8; invalid bytes become the replacement character.
+fn utf8_characters(bytes: &[u8]) -> impl Iterator<Item = char> {
+    bytes.utf8_chunks().flat_map(|chunk| {
+        let is_cut = !chunk.invalid().is_empty();
+        chunk.valid().chars().chain(is_cut.then_some(char::REPLACEMENT_CHARACTER))
+    })
 }
 
 fn write_char(f: &mut fmt::Formatter<'_>, character: char) -> fmt::Result {

@@ -244,6 +244,17 @@ mod tests {
         Ok(encoder.finish())
     }
 
+    /// Returns the definitions of a container with one set, which is written to `out`.
+    fn parsed<'o>(
+        out: &'o mut [u8],
+        id: u16,
+        container: DataType,
+        set: &[SetEntry<'_>],
+    ) -> SetDefinitions<'o> {
+        let len = definitions(out, id, set).unwrap();
+        SetDefinitions::parse(&out[..len], container).unwrap()
+    }
+
     /// Returns every type that sets have, with a value of that type.
     fn every_type() -> Vec<(DataType, Value<'static>)> {
         let time = Time { hour: 1, minute: 2, second: 3, ..Time::default() };
@@ -297,29 +308,23 @@ mod tests {
     fn every_type_comes_back() {
         const NAMES: [&str; 35] = ["n"; 35];
         let types = every_type();
-        let entries: Vec<_> = types
-            .iter()
-            .zip(NAMES)
-            .map(|((data_type, _), name)| SetEntry::element(name, *data_type))
-            .collect();
+        let entry = |((data_type, _), name): (&(DataType, _), _)| SetEntry::element(name, *data_type);
+        let entries: Vec<_> = types.iter().zip(NAMES).map(entry).collect();
         let mut bytes = [0; 1024];
-        let len = definitions(&mut bytes, 7, &entries).unwrap();
-        let sets = SetDefinitions::parse(&bytes[..len], DataType::ELEMENT_LIST).unwrap();
+        let sets = parsed(&mut bytes, 7, DataType::ELEMENT_LIST, &entries);
         assert_eq!(sets.get(7).unwrap().iter().collect::<Vec<_>>(), entries);
+        let encode = |out: &mut [u8]| {
+            encode_element_set(out, &sets.get(7).unwrap(), |set| {
+                types.iter().try_for_each(|(_, value)| set.value(*value))
+            })
+        };
         let mut out = [0; 1024];
-        let len = encode_element_set(&mut out, &sets.get(7).unwrap(), |set| {
-            types.iter().try_for_each(|(_, value)| set.value(*value))
-        })
-        .unwrap();
+        let len = encode(&mut out).unwrap();
         let list = ElementList::parse_with(&out[..len], &sets).unwrap();
         let values: Vec<_> = list.iter().map(|element| element.unwrap().value().unwrap()).collect();
         assert_eq!(values, types.iter().map(|(_, value)| *value).collect::<Vec<_>>());
         for size in 0..len {
-            let mut small = vec![0; size];
-            let refused = encode_element_set(&mut small, &sets.get(7).unwrap(), |set| {
-                types.iter().try_for_each(|(_, value)| set.value(*value))
-            });
-            assert_eq!(refused, Err(Refused::Full), "{size} bytes");
+            assert_eq!(encode(&mut vec![0; size]), Err(Refused::Full), "{size} bytes");
         }
         // Blanks, for the types that have one.
         let blank = |data_type: &DataType| {
@@ -327,8 +332,8 @@ mod tests {
             !matches!(data_type.set_width(), Some(Width::Fixed(_))) || !number.contains(&data_type.base())
         };
         for (data_type, _) in &types {
-            let len = definitions(&mut bytes, 0, &[SetEntry::element("n", *data_type)]).unwrap();
-            let sets = SetDefinitions::parse(&bytes[..len], DataType::ELEMENT_LIST).unwrap();
+            let entries = [SetEntry::element("n", *data_type)];
+            let sets = parsed(&mut bytes, 0, DataType::ELEMENT_LIST, &entries);
             let done = encode_element_set(&mut out, &sets.get(0).unwrap(), |set| set.value(Value::Blank));
             match done {
                 Ok(len) => {
@@ -348,8 +353,7 @@ mod tests {
     fn fields_behind_a_set() {
         let mut bytes = [0; 32];
         let entries = [SetEntry::field(Fid(22), DataType::REAL), SetEntry::field(Fid(30), DataType::UINT_2)];
-        let len = definitions(&mut bytes, 0, &entries).unwrap();
-        let sets = SetDefinitions::parse(&bytes[..len], DataType::FIELD_LIST).unwrap();
+        let sets = parsed(&mut bytes, 0, DataType::FIELD_LIST, &entries);
         let set = sets.get(0).unwrap();
         let info = Info { dictionary_id: 200, list_number: -1 };
         let mut out = [0; 64];
@@ -385,8 +389,7 @@ mod tests {
         }
         let id = definitions(&mut out, 16, &element(DataType::INT));
         assert_eq!(id, Err(Refused::TooLong { what: "set id", limit: 15 }));
-        let len = definitions(&mut out, 0, &element(DataType::INT_1)).unwrap();
-        let sets = SetDefinitions::parse(&out[..len], DataType::ELEMENT_LIST).unwrap();
+        let sets = parsed(&mut out, 0, DataType::ELEMENT_LIST, &element(DataType::INT_1));
         let set = sets.get(0).unwrap();
         let mut list = [0; 32];
         assert!(misplaced(encode_element_set(&mut list, &set, |_| Ok(()))));
