@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use tapeline_omm::rwf::{NamedValue, Value};
+use tapeline_omm::rwf::NamedValue;
 use tapeline_omm::{Real, fid};
 
 use crate::Error;
+use crate::details::{put, shown};
 use crate::message::{ns_of_day, real};
 
 /// Maximum number of items whose quotes are carried on: a few hundred megabytes.
@@ -27,32 +28,18 @@ pub(crate) struct Best {
 impl Best {
     /// Stores a field, if it belongs to a quote.
     pub(crate) fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
-        let number = match field.fid {
-            fid::BID => &mut self.bid,
-            fid::BIDSIZE => &mut self.bid_size,
-            fid::ASK => &mut self.ask,
-            fid::ASKSIZE => &mut self.ask_size,
-            fid::BID_SRC => return venue(&mut self.bid_source, field),
-            fid::ASK_SRC => return venue(&mut self.ask_source, field),
-            fid::QUOTIM_NS => {
-                let Some(time) = ns_of_day(&field.value) else { return false };
-                self.time_ns = time;
-                return true;
-            }
-            _ => return false,
-        };
-        let Some(value) = real(&field.value) else { return false };
-        *number = value;
-        true
+        let value = &field.value;
+        match field.fid {
+            fid::BID => put(&mut self.bid, real(value)),
+            fid::BIDSIZE => put(&mut self.bid_size, real(value)),
+            fid::ASK => put(&mut self.ask, real(value)),
+            fid::ASKSIZE => put(&mut self.ask_size, real(value)),
+            fid::BID_SRC => put(&mut self.bid_source, Some(shown(field).map(Into::into))),
+            fid::ASK_SRC => put(&mut self.ask_source, Some(shown(field).map(Into::into))),
+            fid::QUOTIM_NS => put(&mut self.time_ns, ns_of_day(value)),
+            _ => false,
+        }
     }
-}
-
-fn venue(venue: &mut Option<Box<str>>, field: &NamedValue<'_, '_>) -> bool {
-    *venue = match field.value {
-        Value::Blank => None,
-        _ => Some(field.to_string().into()),
-    };
-    true
 }
 
 /// The quotes of all items.

@@ -30,7 +30,7 @@ pub(crate) fn shown(field: &NamedValue<'_, '_>) -> Option<String> {
 }
 
 /// Stores a value, if it is valid. Returns `true` if it is.
-fn put<T>(place: &mut Option<T>, value: Option<Option<T>>) -> bool {
+pub(crate) fn put<T>(place: &mut Option<T>, value: Option<Option<T>>) -> bool {
     let Some(value) = value else { return false };
     *place = value;
     true

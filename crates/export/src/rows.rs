@@ -12,7 +12,7 @@ use tapeline_plant::tick::{Flags, Kind, Tick};
 use crate::Error;
 use crate::batch::{Batch, Row};
 use crate::best::{Best, Bests};
-use crate::details::{AGGRESSORS, Auction, Broken, shown, word};
+use crate::details::{AGGRESSORS, Auction, Broken, put, shown, word};
 use crate::message::{Fault, double, ns_of_day, real};
 use crate::table::Table;
 
@@ -107,32 +107,28 @@ impl Rows {
             }
         }
         if let Some(trade) = trade.filter(|_| to.wants(Table::Trades)) {
-            let mut row = begin(to.batch(Table::Trades)?, tick);
-            row.time(tick.header.event).time(tick.header.wire);
+            let mut row = begin_timed(to.batch(Table::Trades)?, tick);
             row.text(Some("trade"))
                 .text(trade.id.as_deref())
                 .text(trade.side)
                 .text(trade.conditions.as_deref());
-            row.real(Some(trade.price))?.real(trade.size)?.real(trade.volume)?.real(trade.trades)?;
+            row.real(trade.price)?.real(trade.size)?.real(trade.volume)?.real(trade.trades)?;
             row.whole(trade.time_ns).text(Some(tick.header.quality().name()));
         }
         if let Some(broken) = broken.filter(|_| to.wants(Table::Trades)) {
-            let mut row = begin(to.batch(Table::Trades)?, tick);
-            row.time(tick.header.event).time(tick.header.wire);
+            let mut row = begin_timed(to.batch(Table::Trades)?, tick);
             row.text(Some("break")).text(broken.id.as_deref()).text(None::<&str>).text(None::<&str>);
             row.real(broken.price)?.real(broken.size)?.real(broken.volume)?.real(broken.trades)?;
             row.whole(broken.time_ns).text(Some(tick.header.quality().name()));
         }
         if news.quote && to.wants(Table::Quotes) {
-            let mut row = begin(to.batch(Table::Quotes)?, tick);
-            row.time(tick.header.event).time(tick.header.wire);
+            let mut row = begin_timed(to.batch(Table::Quotes)?, tick);
             row.real(best.bid)?.real(best.bid_size)?.real(best.ask)?.real(best.ask_size)?;
             row.text(best.bid_source.as_deref()).text(best.ask_source.as_deref());
             row.whole(best.time_ns).text(Some(tick.header.quality().name()));
         }
         if let Some(auction) = auction.filter(|_| to.wants(Table::Auctions)) {
-            let mut row = begin(to.batch(Table::Auctions)?, tick);
-            row.time(tick.header.event).time(tick.header.wire);
+            let mut row = begin_timed(to.batch(Table::Auctions)?, tick);
             row.text(auction.kind.as_deref())
                 .text(auction.side)
                 .real(auction.paired)?
@@ -214,8 +210,7 @@ impl Rows {
             }
         }
         if to.wants(Table::Orders) {
-            let mut row = begin(to.batch(Table::Orders)?, tick);
-            row.time(tick.header.event).time(tick.header.wire);
+            let mut row = begin_timed(to.batch(Table::Orders)?, tick);
             row.text(Some(entry.action)).text(entry.key).text(order.side.as_deref());
             row.real(order.price)?.real(order.size)?.text(order.participant.as_deref());
             row.whole(order.priority_ns).whole(order.change_ns).text(Some(tick.header.quality().name()));
@@ -247,6 +242,13 @@ fn begin<'b>(batch: &'b mut Batch, tick: &Tick<'_>) -> Row<'b> {
     let mut row = batch.row();
     row.time(tick.header.sequenced).text((!tick.name.is_empty()).then_some(tick.name));
     row.count(tick.header.seq.0).whole(i64::from(tick.header.service));
+    row
+}
+
+/// Begins a row that has the times of the event and of its arrival too.
+fn begin_timed<'b>(batch: &'b mut Batch, tick: &Tick<'_>) -> Row<'b> {
+    let mut row = begin(batch, tick);
+    row.time(tick.header.event).time(tick.header.wire);
     row
 }
 
@@ -313,8 +315,9 @@ fn write_to(text: &mut String, shown: &impl Display) {
 }
 
 /// The last trade of a tick.
+#[derive(Default)]
 struct Trade {
-    price: Real,
+    price: Option<Real>,
     size: Option<Real>,
     volume: Option<Real>,
     trades: Option<Real>,
@@ -329,17 +332,8 @@ impl Trade {
     fn of(list: &FieldList<'_>) -> Result<Option<Self>, Fault> {
         for field in list.render(Dictionary::builtin()) {
             let field = field?;
-            if let (fid::TRDPRC_1, Some(Some(price))) = (field.fid, real(&field.value)) {
-                return Ok(Some(Self {
-                    price,
-                    size: None,
-                    volume: None,
-                    trades: None,
-                    time_ns: None,
-                    id: None,
-                    side: None,
-                    conditions: None,
-                }));
+            if let (fid::TRDPRC_1, Some(price @ Some(_))) = (field.fid, real(&field.value)) {
+                return Ok(Some(Self { price, ..Self::default() }));
             }
         }
         Ok(None)
@@ -347,34 +341,18 @@ impl Trade {
 
     /// Stores a field, if it belongs to a trade.
     fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
-        let number = match field.fid {
-            fid::TRDPRC_1 => return real(&field.value) == Some(Some(self.price)),
-            fid::TRDVOL_1 => &mut self.size,
-            fid::ACVOL_1 => &mut self.volume,
-            fid::NUM_MOVES => &mut self.trades,
-            fid::TRADE_ID => {
-                self.id = shown(field);
-                return true;
-            }
-            fid::COND_N => {
-                self.conditions = shown(field);
-                return true;
-            }
-            fid::AGGRS_SID1 => {
-                let Some(side) = word(&AGGRESSORS, &field.value) else { return false };
-                self.side = side;
-                return true;
-            }
-            fid::SALTIM_NS => {
-                let Some(time) = ns_of_day(&field.value) else { return false };
-                self.time_ns = time;
-                return true;
-            }
-            _ => return false,
-        };
-        let Some(value) = real(&field.value) else { return false };
-        *number = value;
-        true
+        let value = &field.value;
+        match field.fid {
+            fid::TRDPRC_1 => real(value) == Some(self.price),
+            fid::TRDVOL_1 => put(&mut self.size, real(value)),
+            fid::ACVOL_1 => put(&mut self.volume, real(value)),
+            fid::NUM_MOVES => put(&mut self.trades, real(value)),
+            fid::TRADE_ID => put(&mut self.id, Some(shown(field))),
+            fid::COND_N => put(&mut self.conditions, Some(shown(field))),
+            fid::AGGRS_SID1 => put(&mut self.side, word(&AGGRESSORS, value)),
+            fid::SALTIM_NS => put(&mut self.time_ns, ns_of_day(value)),
+            _ => false,
+        }
     }
 }
 
@@ -392,20 +370,15 @@ struct Order {
 impl Order {
     /// Stores a field, if it belongs to an order.
     fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
+        let value = &field.value;
         match field.fid {
-            fid::ORDER_SIDE => self.side = shown(field).map(|side| side.to_lowercase()),
-            fid::MMID => self.participant = shown(field),
-            fid::ORDER_PRC | fid::ORDER_SIZE => {
-                let Some(value) = real(&field.value) else { return false };
-                *(if field.fid == fid::ORDER_PRC { &mut self.price } else { &mut self.size }) = value;
-            }
-            fid::PR_TIM_NS | fid::OR_TIM_NS => {
-                let Some(time) = ns_of_day(&field.value) else { return false };
-                *(if field.fid == fid::PR_TIM_NS { &mut self.priority_ns } else { &mut self.change_ns }) =
-                    time;
-            }
-            _ => return false,
+            fid::ORDER_SIDE => put(&mut self.side, Some(shown(field).map(|side| side.to_lowercase()))),
+            fid::MMID => put(&mut self.participant, Some(shown(field))),
+            fid::ORDER_PRC => put(&mut self.price, real(value)),
+            fid::ORDER_SIZE => put(&mut self.size, real(value)),
+            fid::PR_TIM_NS => put(&mut self.priority_ns, ns_of_day(value)),
+            fid::OR_TIM_NS => put(&mut self.change_ns, ns_of_day(value)),
+            _ => false,
         }
-        true
     }
 }
