@@ -5,153 +5,160 @@ use std::fmt::{self, Write};
 
 use tapeline_measure::Nanos;
 
-use crate::stat::snapshot::{Hub, Journal, LATE_NS, Latency, Snapshot};
+use crate::stat::snapshot::{FeedSnapshot, Hub, LATE_NS, Latency, Session, Snapshot, SourceSnapshot};
 
-/// A metric: its name, its type, its help text.
-type Metric = (&'static str, &'static str, &'static str);
+struct Metric {
+    name: &'static str,
+    help: &'static str,
+    write: fn(&mut Page<'_>),
+}
 
-/// All metrics, in the order in which they are written. `docs/operating.md` lists the same names.
-pub(in super::super) const METRICS: &[Metric] = &[
-    ("tapeline_info", "gauge", "Constant 1, labelled with the plant's name, ring and version"),
-    ("tapeline_start_time_seconds", "gauge", "Start time of the plant, in seconds since 1970 UTC"),
-    (
-        "tapeline_thread_silent_seconds",
-        "gauge",
-        "Time since the thread last reported; each thread reports once a second",
-    ),
-    ("process_cpu_seconds_total", "counter", "CPU time of the process"),
-    ("process_resident_memory_bytes", "gauge", "Resident memory of the process"),
-    ("process_open_fds", "gauge", "Open file descriptors of the process"),
-    ("tapeline_ticks_total", "counter", "Ticks published"),
-    ("tapeline_items", "gauge", "Items in the plant"),
-    ("tapeline_feed_state", "gauge", "1 for the feed's current state, 0 for the others"),
-    (
-        "tapeline_feed_messages_total",
-        "counter",
-        "Messages of the feed, each counted once however many lines carried it",
-    ),
-    ("tapeline_feed_missing_total", "counter", "Messages that arrived neither on a line nor by recovery"),
-    ("tapeline_feed_gaps_total", "counter", "Gaps, each of one or more missing messages"),
-    (
-        "tapeline_feed_absurd_gaps_total",
-        "counter",
-        "Gaps of more messages than any feed sends, from wrong or forged sequence numbers; not counted as missing",
-    ),
-    (
-        "tapeline_feed_suspect",
-        "gauge",
-        "1 while the feed's data may be wrong: messages of the session were lost, or were sent before the plant started",
-    ),
-    ("tapeline_feed_unknown_orders_total", "counter", "Messages about orders that were not in the books"),
-    (
-        "tapeline_feed_items_refused_total",
-        "counter",
-        "Ticks without an item, because the item limit is reached",
-    ),
-    ("tapeline_feed_malformed_total", "counter", "Messages that could not be decoded"),
-    (
-        "tapeline_feed_kernel_drops_total",
-        "counter",
-        "Datagrams that the kernel dropped because the socket buffer was full",
-    ),
-    (
-        "tapeline_source_up",
-        "gauge",
-        "1 while the provider is connected; non-interactive providers are listed only while connected",
-    ),
-    ("tapeline_source_items", "gauge", "Items that are open at the provider or published by it"),
-    (
-        "tapeline_source_served_items",
-        "gauge",
-        "Items of the provider that are passed on; it was the first with them",
-    ),
-    (
-        "tapeline_service_unserved_items",
-        "gauge",
-        "Items of a published service without a publisher: all that published them are gone",
-    ),
-    (
-        "tapeline_source_service_state",
-        "gauge",
-        "1 for the provider's role in the service: serves, standby or suspect; 0 for the others",
-    ),
-    ("tapeline_ring_bytes", "gauge", "Size of the ring"),
-    ("tapeline_ring_stalls_total", "counter", "Ticks that waited because a slow reader kept the ring full"),
-    ("tapeline_ring_stalled_seconds_total", "counter", "Total time that ticks waited for slow readers"),
-    ("tapeline_ring_evicted_total", "counter", "Readers that were evicted from the ring"),
-    ("tapeline_ring_reader_lag_bytes", "gauge", "Distance between a reader and the newest tick"),
-    ("tapeline_journal_state", "gauge", "1 for the journal's current state, 0 for the others"),
-    ("tapeline_journal_sequence", "gauge", "Sequence number of the last tick in the journal"),
-    ("tapeline_journal_missing_total", "counter", "Ticks that are not in the journal"),
-    ("tapeline_kdb_up", "gauge", "1 while kdb+ clients are served, 0 after the kdb+ thread has ended"),
-    ("tapeline_kdb_missing_ticks_total", "counter", "Ticks that are missing in the tables of kdb+ clients"),
-    (
-        "tapeline_zeromq_up",
-        "gauge",
-        "1 while ZeroMQ subscribers are served, 0 after the ZeroMQ thread has ended",
-    ),
-    ("tapeline_zeromq_missing_ticks_total", "counter", "Ticks that were not published to ZeroMQ subscribers"),
-    ("tapeline_service_up", "gauge", "1 while the service is up"),
-    ("tapeline_hub_ticks_total", "counter", "Ticks that the hub read from the ring"),
-    ("tapeline_hub_missing_ticks_total", "counter", "Ticks that the hub missed"),
-    ("tapeline_cache_items", "gauge", "Images in the cache"),
-    ("tapeline_cache_bytes", "gauge", "Memory used by images in the cache"),
-    ("tapeline_cache_limit_bytes", "gauge", "Memory limit of the cache"),
-    ("tapeline_sessions", "gauge", "Open sessions, by transport"),
-    ("tapeline_sessions_opened_total", "counter", "Sessions opened"),
-    ("tapeline_sessions_cut_total", "counter", "Sessions disconnected for being slow"),
-    ("tapeline_logins_total", "counter", "Logins accepted"),
-    (
-        "tapeline_logins_refused_total",
-        "counter",
-        "Logins refused, or ended because the user's right was withdrawn",
-    ),
-    ("tapeline_denied_total", "counter", "Items that clients were denied"),
-    ("tapeline_sessions_behind", "gauge", "Sessions with queued output"),
-    ("tapeline_streams", "gauge", "Open streams of all sessions"),
-    ("tapeline_queue_bytes", "gauge", "Output of all sessions in queues and connections"),
-    ("tapeline_queue_bytes_max", "gauge", "Queued output of the session with the most"),
-    ("tapeline_lag_seconds_max", "gauge", "Age of the oldest queued output of any session"),
-    ("tapeline_requests_total", "counter", "Items requested"),
-    ("tapeline_requests_refused_total", "counter", "Item requests that were refused"),
-    ("tapeline_refreshes_total", "counter", "Images sent"),
-    ("tapeline_updates_total", "counter", "Updates sent"),
-    ("tapeline_conflated_total", "counter", "Updates that were conflated into a later image"),
-    ("tapeline_dropped_total", "counter", "Updates that were dropped, with a notification to the client"),
-    (
-        "tapeline_held_total",
-        "counter",
-        "Times that the source of an item with a single, slow client was asked to pause",
-    ),
-    ("tapeline_malformed_total", "counter", "Client messages that could not be decoded"),
-    (
-        "tapeline_latency_seconds",
-        "summary",
-        "Latency of ticks by hop: quantiles of the last second, sum and count since the start",
-    ),
-];
+macro_rules! metrics {
+    ($($name:ident $help:literal => $write:expr;)*) => {
+        &[$(Metric { name: stringify!($name), help: $help, write: $write }),*]
+    };
+}
 
-/// Writes all metrics of this snapshot.
-pub(super) fn of(plant: &Snapshot, now: Nanos) -> String {
-    let mut page = Page { text: String::new(), name: "" };
-    for (name, kind, help) in METRICS {
-        let _ = writeln!(page.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        page.name = name;
-        write_plant(&mut page, plant, now);
-        if let Some(hub) = &plant.hub {
-            write_hub(&mut page, hub);
+/// All metrics, in the order in which they are written: name, help text, values. `docs/operating.md` lists the same names.
+const METRICS: &[Metric] = metrics! {
+    tapeline_info "Constant 1, labelled with the plant's name, ring and version" => |page| page.info();
+    tapeline_start_time_seconds "Start time of the plant, in seconds since 1970 UTC"
+        => |page| page.one(seconds(page.plant.started_ns));
+    tapeline_thread_silent_seconds "Time since the thread last reported; each thread reports once a second"
+        => |page| page.threads();
+    process_cpu_seconds_total "CPU time of the process"
+        => |page| page.one(seconds(page.plant.process.cpu_ns));
+    process_resident_memory_bytes "Resident memory of the process"
+        => |page| page.one(page.plant.process.resident_bytes);
+    process_open_fds "Open file descriptors of the process"
+        => |page| page.one(page.plant.process.descriptors);
+    tapeline_ticks_total "Ticks published" => |page| page.one(page.plant.ticks);
+    tapeline_items "Items in the plant" => |page| page.one(page.plant.items);
+    tapeline_feed_state "1 for the feed's current state, 0 for the others" => |page| page.feed_states();
+    tapeline_feed_messages_total "Messages of the feed, each counted once however many lines carried it"
+        => |page| page.feeds(|feed| feed.messages);
+    tapeline_feed_missing_total "Messages that arrived neither on a line nor by recovery"
+        => |page| page.feeds(|feed| feed.missing);
+    tapeline_feed_gaps_total "Gaps, each of one or more missing messages"
+        => |page| page.feeds(|feed| feed.gaps);
+    tapeline_feed_absurd_gaps_total
+        "Gaps of more messages than any feed sends, from wrong or forged sequence numbers; not counted as missing"
+        => |page| page.feeds(|feed| feed.absurd_gaps);
+    tapeline_feed_suspect
+        "1 while the feed's data may be wrong: messages of the session were lost, or were sent before the plant started"
+        => |page| page.feeds(|feed| feed.suspect.into());
+    tapeline_feed_unknown_orders_total "Messages about orders that were not in the books"
+        => |page| page.feeds(|feed| feed.unknown_orders);
+    tapeline_feed_items_refused_total "Ticks without an item, because the item limit is reached"
+        => |page| page.feeds(|feed| feed.items_refused);
+    tapeline_feed_malformed_total "Messages that could not be decoded"
+        => |page| page.feeds(|feed| feed.malformed);
+    tapeline_feed_kernel_drops_total "Datagrams that the kernel dropped because the socket buffer was full"
+        => |page| page.feeds(|feed| feed.kernel_drops);
+    tapeline_source_up "1 while the provider is connected; non-interactive providers are listed only while connected"
+        => |page| page.sources(|source| usize::from(source.state == "connected"));
+    tapeline_source_items "Items that are open at the provider or published by it"
+        => |page| page.sources(|source| source.items);
+    tapeline_source_served_items "Items of the provider that are passed on; it was the first with them"
+        => |page| page.sources(|source| source.serves);
+    tapeline_service_unserved_items
+        "Items of a published service without a publisher: all that published them are gone"
+        => |page| page.unserved();
+    tapeline_source_service_state
+        "1 for the provider's role in the service: serves, standby or suspect; 0 for the others"
+        => |page| page.source_states();
+    tapeline_ring_bytes "Size of the ring" => |page| page.one(page.plant.backpressure.ring_bytes);
+    tapeline_ring_stalls_total "Ticks that waited because a slow reader kept the ring full"
+        => |page| page.one(page.plant.backpressure.stalls);
+    tapeline_ring_stalled_seconds_total "Total time that ticks waited for slow readers"
+        => |page| page.one(seconds(page.plant.backpressure.stalled_ns));
+    tapeline_ring_evicted_total "Readers that were evicted from the ring"
+        => |page| page.one(page.plant.backpressure.evicted);
+    tapeline_ring_reader_lag_bytes "Distance between a reader and the newest tick" => |page| page.readers();
+    tapeline_journal_state "1 for the journal's current state, 0 for the others" => |page| page.journal_states();
+    tapeline_journal_sequence "Sequence number of the last tick in the journal"
+        => |page| page.of(&page.plant.journal, |journal| journal.kept);
+    tapeline_journal_missing_total "Ticks that are not in the journal"
+        => |page| page.of(&page.plant.journal, |journal| journal.missing);
+    tapeline_kdb_up "1 while kdb+ clients are served, 0 after the kdb+ thread has ended"
+        => |page| page.of(&page.plant.kdb, |kdb| (!kdb.ended).into());
+    tapeline_kdb_missing_ticks_total "Ticks that are missing in the tables of kdb+ clients"
+        => |page| page.of(&page.plant.kdb, |kdb| kdb.missing);
+    tapeline_zeromq_up "1 while ZeroMQ subscribers are served, 0 after the ZeroMQ thread has ended"
+        => |page| page.of(&page.plant.zeromq, |zeromq| (!zeromq.ended).into());
+    tapeline_zeromq_missing_ticks_total "Ticks that were not published to ZeroMQ subscribers"
+        => |page| page.of(&page.plant.zeromq, |zeromq| zeromq.missing);
+    tapeline_service_up "1 while the service is up" => |page| page.services();
+    tapeline_hub_ticks_total "Ticks that the hub read from the ring" => |page| page.hub(|hub| hub.ticks);
+    tapeline_hub_missing_ticks_total "Ticks that the hub missed" => |page| page.hub(|hub| hub.missing);
+    tapeline_cache_items "Images in the cache" => |page| page.hub(|hub| hub.cache.items as u64);
+    tapeline_cache_bytes "Memory used by images in the cache"
+        => |page| page.hub(|hub| hub.cache.bytes as u64);
+    tapeline_cache_limit_bytes "Memory limit of the cache"
+        => |page| page.hub(|hub| hub.cache.limit_bytes as u64);
+    tapeline_sessions "Open sessions, by transport" => |page| page.sessions();
+    tapeline_sessions_opened_total "Sessions opened" => |page| page.hub(|hub| hub.opened);
+    tapeline_sessions_cut_total "Sessions disconnected for being slow" => |page| page.hub(|hub| hub.cut);
+    tapeline_logins_total "Logins accepted" => |page| page.hub(|hub| hub.logins);
+    tapeline_logins_refused_total "Logins refused, or ended because the user's right was withdrawn"
+        => |page| page.hub(|hub| hub.logins_refused);
+    tapeline_denied_total "Items that clients were denied" => |page| page.hub(|hub| hub.denied);
+    tapeline_sessions_behind "Sessions with queued output"
+        => |page| page.hub(|hub| each(hub, |session| (session.lag_ns > 0).into()).sum());
+    tapeline_streams "Open streams of all sessions"
+        => |page| page.hub(|hub| each(hub, |session| session.streams).sum());
+    tapeline_queue_bytes "Output of all sessions in queues and connections"
+        => |page| page.hub(|hub| each(hub, waiting_bytes).sum());
+    tapeline_queue_bytes_max "Queued output of the session with the most"
+        => |page| page.hub(|hub| each(hub, waiting_bytes).max().unwrap_or(0));
+    tapeline_lag_seconds_max "Age of the oldest queued output of any session" => |page| page.longest_lag();
+    tapeline_requests_total "Items requested" => |page| page.hub(|hub| hub.totals.requests);
+    tapeline_requests_refused_total "Item requests that were refused"
+        => |page| page.hub(|hub| hub.totals.refused);
+    tapeline_refreshes_total "Images sent" => |page| page.hub(|hub| hub.totals.refreshes);
+    tapeline_updates_total "Updates sent" => |page| page.hub(|hub| hub.totals.updates);
+    tapeline_conflated_total "Updates that were conflated into a later image"
+        => |page| page.hub(|hub| hub.totals.conflated);
+    tapeline_dropped_total "Updates that were dropped, with a notification to the client"
+        => |page| page.hub(|hub| hub.totals.dropped);
+    tapeline_held_total "Times that the source of an item with a single, slow client was asked to pause"
+        => |page| page.hub(|hub| hub.totals.held);
+    tapeline_malformed_total "Client messages that could not be decoded"
+        => |page| page.hub(|hub| hub.totals.malformed);
+    tapeline_latency_seconds "Latency of ticks by hop: quantiles of the last second, sum and count since the start"
+        => |page| page.latencies();
+};
+
+impl Metric {
+    fn kind(&self) -> &'static str {
+        match self.name {
+            "tapeline_latency_seconds" => "summary",
+            name if name.ends_with("_total") => "counter",
+            _ => "gauge",
         }
+    }
+}
+
+pub(super) fn of(plant: &Snapshot, now: Nanos) -> String {
+    let mut page = Page { text: String::new(), name: "", plant, now };
+    for metric in METRICS {
+        let Metric { name, help, write } = metric;
+        let _ = writeln!(page.text, "# HELP {name} {help}\n# TYPE {name} {}", metric.kind());
+        page.name = name;
+        write(&mut page);
     }
     page.text
 }
 
 /// The page written so far, and the metric being written.
-struct Page {
+struct Page<'p> {
     text: String,
     name: &'static str,
+    plant: &'p Snapshot,
+    now: Nanos,
 }
 
-impl Page {
+impl Page<'_> {
     fn put(&mut self, labels: &[(&str, &str)], value: impl fmt::Display) {
         self.put_as("", labels, value);
     }
@@ -173,190 +180,142 @@ impl Page {
         }
         let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
     }
+
+    /// A value without labels.
+    fn one(&mut self, value: impl fmt::Display) {
+        self.put(&[], value);
+    }
+
+    /// A value of a part that not every plant has.
+    fn of<T>(&mut self, part: &Option<T>, value: impl Fn(&T) -> u64) {
+        part.iter().for_each(|part| self.one(value(part)));
+    }
+
+    fn hub(&mut self, value: impl Fn(&Hub) -> u64) {
+        self.of(&self.plant.hub, value);
+    }
+
+    fn feeds(&mut self, value: impl Fn(&FeedSnapshot) -> u64) {
+        self.plant.feeds.iter().for_each(|feed| self.put(&[("feed", &feed.name)], value(feed)));
+    }
+
+    /// A value of each source. Two publishers may have the same name.
+    fn sources(&mut self, value: impl Fn(&SourceSnapshot) -> usize) {
+        for (number, source) in self.plant.sources.iter().enumerate() {
+            let number = number.to_string();
+            let labels = [("source", &*source.name), ("kind", &source.kind), ("number", &number)];
+            self.put(&labels, value(source));
+        }
+    }
+
+    /// 1 for the current state, 0 for the others.
+    fn states(&mut self, labels: &[(&str, &str)], states: &[&str], current: &str) {
+        for state in states {
+            self.put(&[labels, &[("state", *state)]].concat(), u8::from(*state == current));
+        }
+    }
+
+    fn info(&mut self) {
+        let Snapshot { plant, ring, version, .. } = self.plant;
+        self.put(&[("plant", plant), ("ring", ring), ("version", version)], 1);
+    }
+
+    fn threads(&mut self) {
+        let (plant, now) = (self.plant, self.now.0);
+        let threads = [("counters", plant.written_ns), ("plant", plant.heard_ns)];
+        let hub = plant.hub.iter().map(|hub| ("hub", hub.heard_ns));
+        let kdb = plant.kdb.iter().map(|kdb| ("kdb", kdb.heard_ns));
+        let zeromq = plant.zeromq.iter().map(|zeromq| ("zeromq", zeromq.heard_ns));
+        for (thread, heard_ns) in threads.into_iter().chain(hub).chain(kdb).chain(zeromq) {
+            // A thread that has never reported is late from the beginning.
+            let heard_ns = if heard_ns == 0 { now.saturating_sub(LATE_NS) } else { heard_ns };
+            self.put(&[("thread", thread)], seconds(now.saturating_sub(heard_ns)));
+        }
+    }
+
+    fn feed_states(&mut self) {
+        for feed in &self.plant.feeds {
+            self.states(&[("feed", &feed.name)], &["initial", "live", "recovering", "stale"], &feed.state);
+        }
+    }
+
+    fn source_states(&mut self) {
+        for (number, source) in self.plant.sources.iter().enumerate() {
+            for part in &source.services {
+                let number = number.to_string();
+                let labels = [("source", &*source.name), ("number", &number), ("service", &part.service)];
+                self.states(&labels, &["serves", "standby", "suspect"], &part.state);
+            }
+        }
+    }
+
+    fn journal_states(&mut self) {
+        let journal = self.plant.journal.iter();
+        journal.for_each(|journal| self.states(&[], &["keeping", "stopped", "without"], &journal.state));
+    }
+
+    fn unserved(&mut self) {
+        self.plant.unserved.iter().for_each(|of| self.put(&[("service", &of.service)], of.items));
+    }
+
+    fn readers(&mut self) {
+        for (number, reader) in self.plant.readers.iter().enumerate() {
+            // Two readers may have the same name, and one process may have several readers.
+            let (number, pid) = (number.to_string(), reader.pid.to_string());
+            self.put(&[("reader", &reader.name), ("pid", &pid), ("number", &number)], reader.lag_bytes);
+        }
+    }
+
+    fn services(&mut self) {
+        for service in self.plant.hub.iter().flat_map(|hub| &hub.services) {
+            self.put(&[("service", &service.name)], u8::from(service.up));
+        }
+    }
+
+    fn sessions(&mut self) {
+        let mut by_transport: BTreeMap<&str, usize> = BTreeMap::new();
+        for session in self.plant.hub.iter().flat_map(|hub| &hub.sessions) {
+            *by_transport.entry(&session.transport).or_default() += 1;
+        }
+        for (transport, count) in by_transport {
+            self.put(&[("transport", transport)], count);
+        }
+    }
+
+    fn longest_lag(&mut self) {
+        if let Some(hub) = &self.plant.hub {
+            let longest = hub.sessions.iter().map(|session| session.lag_ns).max();
+            self.one(seconds(longest.unwrap_or(0)));
+        }
+    }
+
+    fn latencies(&mut self) {
+        for hop in self.plant.hub.iter().flat_map(|hub| &hub.latency) {
+            let label = ("hop", &*hop.hop);
+            let Latency { p50_ns, p90_ns, p99_ns, p99_9_ns, max_ns, .. } = hop.now;
+            let ranks =
+                [("0.5", p50_ns), ("0.9", p90_ns), ("0.99", p99_ns), ("0.999", p99_9_ns), ("1", max_ns)];
+            for (quantile, ns) in ranks {
+                // With too few samples the format's value is NaN.
+                self.put(&[label, ("quantile", quantile)], ns.map_or(f64::NAN, seconds));
+            }
+            self.put_as("_sum", &[label], seconds(hop.all.sum_ns));
+            self.put_as("_count", &[label], hop.all.samples);
+        }
+    }
 }
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
-    let ring = &plant.backpressure;
-    match page.name {
-        "tapeline_info" => {
-            let labels = [("plant", &*plant.plant), ("ring", &plant.ring), ("version", &plant.version)];
-            page.put(&labels, 1);
-        }
-        "tapeline_start_time_seconds" => page.put(&[], seconds(plant.started_ns)),
-        "tapeline_thread_silent_seconds" => {
-            let threads = [("counters", plant.written_ns), ("plant", plant.heard_ns)];
-            let hub = plant.hub.iter().map(|hub| ("hub", hub.heard_ns));
-            let kdb = plant.kdb.iter().map(|kdb| ("kdb", kdb.heard_ns));
-            let zeromq = plant.zeromq.iter().map(|zeromq| ("zeromq", zeromq.heard_ns));
-            for (thread, heard_ns) in threads.into_iter().chain(hub).chain(kdb).chain(zeromq) {
-                // A thread that has never reported is late from the beginning.
-                let heard_ns = if heard_ns == 0 { now.0.saturating_sub(LATE_NS) } else { heard_ns };
-                page.put(&[("thread", thread)], seconds(now.0.saturating_sub(heard_ns)));
-            }
-        }
-        "process_cpu_seconds_total" => page.put(&[], seconds(plant.process.cpu_ns)),
-        "process_resident_memory_bytes" => page.put(&[], plant.process.resident_bytes),
-        "process_open_fds" => page.put(&[], plant.process.descriptors),
-        "tapeline_ticks_total" => page.put(&[], plant.ticks),
-        "tapeline_items" => page.put(&[], plant.items),
-        "tapeline_ring_bytes" => page.put(&[], ring.ring_bytes),
-        "tapeline_ring_stalls_total" => page.put(&[], ring.stalls),
-        "tapeline_ring_stalled_seconds_total" => page.put(&[], seconds(ring.stalled_ns)),
-        "tapeline_ring_evicted_total" => page.put(&[], ring.evicted),
-        "tapeline_ring_reader_lag_bytes" => {
-            for (number, reader) in plant.readers.iter().enumerate() {
-                // Two readers may have the same name, and one process may have several readers.
-                let (number, pid) = (number.to_string(), reader.pid.to_string());
-                page.put(&[("reader", &reader.name), ("pid", &pid), ("number", &number)], reader.lag_bytes);
-            }
-        }
-        "tapeline_source_up"
-        | "tapeline_source_items"
-        | "tapeline_source_served_items"
-        | "tapeline_source_service_state" => write_sources(page, plant),
-        "tapeline_service_unserved_items" => {
-            plant.unserved.iter().for_each(|of| page.put(&[("service", &of.service)], of.items));
-        }
-        "tapeline_journal_state" | "tapeline_journal_sequence" | "tapeline_journal_missing_total" => {
-            plant.journal.iter().for_each(|journal| write_journal(page, journal));
-        }
-        "tapeline_kdb_up" => plant.kdb.iter().for_each(|kdb| page.put(&[], u8::from(!kdb.ended))),
-        "tapeline_kdb_missing_ticks_total" => plant.kdb.iter().for_each(|kdb| page.put(&[], kdb.missing)),
-        "tapeline_zeromq_up" => plant.zeromq.iter().for_each(|zeromq| page.put(&[], u8::from(!zeromq.ended))),
-        "tapeline_zeromq_missing_ticks_total" => {
-            plant.zeromq.iter().for_each(|zeromq| page.put(&[], zeromq.missing));
-        }
-        _ => write_feeds(page, plant),
-    }
+/// A number of each session.
+fn each(hub: &Hub, value: impl Fn(&Session) -> usize) -> impl Iterator<Item = u64> {
+    hub.sessions.iter().map(move |session| value(session) as u64)
 }
 
-fn write_sources(page: &mut Page, plant: &Snapshot) {
-    for (number, source) in plant.sources.iter().enumerate() {
-        // Two publishers may have the same name.
-        let number = number.to_string();
-        let labels = [("source", &*source.name), ("kind", &source.kind), ("number", &number)];
-        match page.name {
-            "tapeline_source_up" => page.put(&labels, u8::from(source.state == "connected")),
-            "tapeline_source_items" => page.put(&labels, source.items),
-            "tapeline_source_served_items" => page.put(&labels, source.serves),
-            _ => {
-                for part in &source.services {
-                    for state in ["serves", "standby", "suspect"] {
-                        let [source, _, number] = labels;
-                        let labels = [source, number, ("service", &*part.service), ("state", state)];
-                        page.put(&labels, u8::from(part.state == state));
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn write_journal(page: &mut Page, journal: &Journal) {
-    match page.name {
-        "tapeline_journal_state" => {
-            for state in ["keeping", "stopped", "without"] {
-                page.put(&[("state", state)], u8::from(journal.state == state));
-            }
-        }
-        "tapeline_journal_sequence" => page.put(&[], journal.kept),
-        _ => page.put(&[], journal.missing),
-    }
-}
-
-fn write_feeds(page: &mut Page, plant: &Snapshot) {
-    for feed in &plant.feeds {
-        let label = ("feed", &*feed.name);
-        let count = match page.name {
-            "tapeline_feed_state" => {
-                for state in ["initial", "live", "recovering", "stale"] {
-                    page.put(&[label, ("state", state)], u8::from(feed.state == state));
-                }
-                continue;
-            }
-            "tapeline_feed_messages_total" => feed.messages,
-            "tapeline_feed_missing_total" => feed.missing,
-            "tapeline_feed_gaps_total" => feed.gaps,
-            "tapeline_feed_absurd_gaps_total" => feed.absurd_gaps,
-            "tapeline_feed_malformed_total" => feed.malformed,
-            "tapeline_feed_suspect" => u64::from(feed.suspect),
-            "tapeline_feed_unknown_orders_total" => feed.unknown_orders,
-            "tapeline_feed_items_refused_total" => feed.items_refused,
-            "tapeline_feed_kernel_drops_total" => feed.kernel_drops,
-            _ => return,
-        };
-        page.put(&[label], count);
-    }
-}
-
-fn write_hub(page: &mut Page, hub: &Hub) {
-    let waits = |session: &crate::stat::snapshot::Session| session.queued_bytes + session.unsent_bytes;
-    let value = match page.name {
-        "tapeline_service_up" => {
-            for service in &hub.services {
-                page.put(&[("service", &service.name)], u8::from(service.up));
-            }
-            return;
-        }
-        "tapeline_sessions" => {
-            let mut by_transport: BTreeMap<&str, usize> = BTreeMap::new();
-            for session in &hub.sessions {
-                *by_transport.entry(&session.transport).or_default() += 1;
-            }
-            for (transport, count) in by_transport {
-                page.put(&[("transport", transport)], count);
-            }
-            return;
-        }
-        "tapeline_lag_seconds_max" => {
-            let worst = hub.sessions.iter().map(|session| session.lag_ns).max();
-            return page.put(&[], seconds(worst.unwrap_or(0)));
-        }
-        "tapeline_latency_seconds" => return write_latency(page, hub),
-        "tapeline_hub_ticks_total" => hub.ticks,
-        "tapeline_hub_missing_ticks_total" => hub.missing,
-        "tapeline_cache_items" => hub.cache.items as u64,
-        "tapeline_cache_bytes" => hub.cache.bytes as u64,
-        "tapeline_cache_limit_bytes" => hub.cache.limit_bytes as u64,
-        "tapeline_sessions_opened_total" => hub.opened,
-        "tapeline_sessions_cut_total" => hub.cut,
-        "tapeline_logins_total" => hub.logins,
-        "tapeline_logins_refused_total" => hub.logins_refused,
-        "tapeline_denied_total" => hub.denied,
-        "tapeline_sessions_behind" => hub.sessions.iter().filter(|session| session.lag_ns > 0).count() as u64,
-        "tapeline_streams" => hub.sessions.iter().map(|session| session.streams as u64).sum(),
-        "tapeline_queue_bytes" => hub.sessions.iter().map(|session| waits(session) as u64).sum(),
-        "tapeline_queue_bytes_max" => hub.sessions.iter().map(waits).max().unwrap_or(0) as u64,
-        "tapeline_requests_total" => hub.totals.requests,
-        "tapeline_requests_refused_total" => hub.totals.refused,
-        "tapeline_refreshes_total" => hub.totals.refreshes,
-        "tapeline_updates_total" => hub.totals.updates,
-        "tapeline_conflated_total" => hub.totals.conflated,
-        "tapeline_dropped_total" => hub.totals.dropped,
-        "tapeline_held_total" => hub.totals.held,
-        "tapeline_malformed_total" => hub.totals.malformed,
-        _ => return,
-    };
-    page.put(&[], value);
-}
-
-fn write_latency(page: &mut Page, hub: &Hub) {
-    for hop in &hub.latency {
-        let label = ("hop", &*hop.hop);
-        let Latency { p50_ns, p90_ns, p99_ns, p99_9_ns, max_ns, .. } = hop.now;
-        let ranks = [("0.5", p50_ns), ("0.9", p90_ns), ("0.99", p99_ns), ("0.999", p99_9_ns), ("1", max_ns)];
-        for (quantile, ns) in ranks {
-            // With too few samples the format's value is NaN.
-            let value = ns.map_or(f64::NAN, seconds);
-            page.put(&[label, ("quantile", quantile)], value);
-        }
-        page.put_as("_sum", &[label], seconds(hop.all.sum_ns));
-        page.put_as("_count", &[label], hop.all.samples);
-    }
+fn waiting_bytes(session: &Session) -> usize {
+    session.queued_bytes + session.unsent_bytes
 }
 
 #[cfg(test)]
@@ -364,9 +323,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::stat::snapshot::{
-        FeedSnapshot, Hop, Outlet, Part, ReaderSnapshot, Service, Session, SourceSnapshot, Unserved,
-    };
+    use crate::stat::snapshot::{Hop, Journal, Outlet, Part, ReaderSnapshot, Service, Unserved};
 
     fn full() -> Snapshot {
         let hub = Hub {
@@ -468,7 +425,7 @@ mod tests {
     #[test]
     fn the_format_is_kept_and_every_metric_has_a_value() {
         let series = read(&of(&full(), Nanos(10_000_000_000)));
-        for (name, ..) in METRICS {
+        for Metric { name, .. } in METRICS {
             assert!(series.keys().any(|key| key.starts_with(name)), "{name}");
         }
         assert_eq!(series["tapeline_queue_bytes"], 10.0);
@@ -495,7 +452,8 @@ mod tests {
     #[test]
     fn the_operators_page_has_every_metric() {
         let page = include_str!("../../../../../docs/operating.md");
-        for (name, kind, _) in METRICS {
+        for metric in METRICS {
+            let (name, kind) = (metric.name, metric.kind());
             assert!(page.contains(&format!("| `{name}` | {kind} |")), "{name}, {kind}");
         }
     }
