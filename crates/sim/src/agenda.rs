@@ -22,13 +22,11 @@ impl<E> Agenda<E> {
         Self { entries: BinaryHeap::new(), put: 0 }
     }
 
-    /// Schedules an event at `at`.
     pub(crate) fn put(&mut self, at: u64, event: E) {
         self.put += 1;
         self.entries.push(Entry { at, put: self.put, event });
     }
 
-    /// Takes the next event, with its time.
     pub(crate) fn next(&mut self) -> Option<(u64, E)> {
         self.entries.pop().map(|entry| (entry.at, entry.event))
     }

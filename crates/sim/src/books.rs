@@ -29,7 +29,6 @@ fn is(fields: &Fields, fid: Fid, wanted: Option<Real>) -> bool {
     }
 }
 
-/// An order of the exchange.
 #[derive(Clone, Copy, Debug)]
 struct Order {
     locate: u16,
@@ -43,7 +42,6 @@ struct Order {
 pub(crate) struct Orders(BTreeMap<u64, Order>);
 
 impl Orders {
-    /// Applies a message of the exchange.
     pub(crate) fn take(&mut self, message: &[u8]) {
         let Ok(message) = itch::decode(message) else { return };
         let add = |locate, side, price, shares| Order { locate, side, price, shares };

@@ -13,7 +13,6 @@ impl Chance {
         Self(mixed)
     }
 
-    /// A number of 64 bits.
     pub(crate) fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -42,7 +41,6 @@ impl Chance {
         self.below(1000) < times
     }
 
-    /// An index into `len` elements.
     pub(crate) fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }

@@ -17,7 +17,7 @@ use tapeline_omm::rwf::{DataState, Domain, MessageClass, MessageView, StreamStat
 
 use crate::chance::Chance;
 use crate::end::{Came, End, Speech};
-use crate::invariants::{Invariant, Wrong};
+use crate::invariants::{Wrong, broken};
 use crate::network::{LinkId, Network, Side};
 use crate::plan::{MS, Manner, NOVELTIES, SECOND, UNASKED, domain_of, label, of_label, provided_id};
 use crate::record::{Record, VIEWS};
@@ -26,11 +26,11 @@ use crate::source::novelty;
 use crate::talk::Talk;
 use crate::trace::{Trace, Who, fnv};
 use crate::watch::Watch;
+use crate::world::Totals;
 
 /// Limit of open items of a client.
 pub(crate) const MOST_OPEN: usize = 12;
 
-/// An event from the consumer.
 #[derive(Debug)]
 enum Heard {
     Connect,
@@ -70,13 +70,11 @@ impl ConsumerApplication for Ear {
 /// A client's requests to the world.
 #[derive(Debug, Default)]
 pub(crate) struct Wants {
-    /// It wants a connection.
     pub(crate) connection: bool,
     /// It wants to be replaced by another client, because its login was closed.
     pub(crate) rebirth: bool,
 }
 
-/// A client.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) number: usize,
@@ -106,12 +104,8 @@ pub(crate) struct Client {
     pub(crate) asleep_until: u64,
     /// It makes no more changes.
     pub(crate) is_settled: bool,
-    /// Number of received and checked messages of items.
-    pub(crate) checked: u64,
-    /// Number of these in JSON.
-    pub(crate) texts: u64,
-    /// Number of these about orders.
-    pub(crate) orders: u64,
+    /// What it has received and checked.
+    pub(crate) totals: Totals,
 }
 
 /// The parts of the world that a client can access.
@@ -121,18 +115,21 @@ pub(crate) struct Sight<'a> {
     pub(crate) network: &'a mut Network,
     pub(crate) record: &'a mut Record,
     pub(crate) trace: &'a mut Trace,
-    /// The names of the items.
     pub(crate) names: &'a [String],
     /// Publishers invent items.
     pub(crate) has_novelties: bool,
     /// Images may arrive in place of updates.
     pub(crate) jumps: bool,
-    /// The hub is stalled.
     pub(crate) hub_sleeps: bool,
-    /// The access rules in force.
     pub(crate) rules: Rules,
     /// The byte of its connection from which on nothing was sent under the previous rules.
     pub(crate) clean_from: Option<u64>,
+}
+
+impl Sight<'_> {
+    fn say(&mut self, client: usize, what: &str, number: u64, more: impl FnOnce() -> String) {
+        self.trace.say(self.now, Who::Client(client), what, number, more);
+    }
 }
 
 fn consumer(number: usize, chance: &mut Chance) -> Consumer {
@@ -174,9 +171,7 @@ impl Client {
             chance,
             asleep_until: 0,
             is_settled: false,
-            checked: 0,
-            texts: 0,
-            orders: 0,
+            totals: Totals::default(),
         }
     }
 
@@ -186,8 +181,7 @@ impl Client {
         // The numbers continue, so that messages for the previous client are not taken for its own.
         let mut talk = std::mem::take(&mut self.talk);
         talk.begin_again();
-        let (checked, texts, orders) = (self.checked, self.texts, self.orders);
-        *self = Self { checked, texts, orders, is_settled: self.is_settled, talk, ..heir };
+        *self = Self { totals: self.totals, is_settled: self.is_settled, talk, ..heir };
     }
 
     /// Takes a connection before its handshake.
@@ -204,7 +198,6 @@ impl Client {
         self.hear(sight, &mut Wants::default())
     }
 
-    /// Takes a turn.
     pub(crate) fn turn(&mut self, sight: &mut Sight<'_>) -> Result<Wants, Wrong> {
         let mut wants = Wants::default();
         let now = sight.now;
@@ -217,9 +210,7 @@ impl Client {
                 let mut out = end.out(now, sight.network);
                 self.consumer.tick(Nanos(now), &mut out, &mut self.ear);
             }
-            _ => {
-                self.consumer.tick(Nanos(now), &mut Queue::new(0), &mut self.ear);
-            }
+            _ => _ = self.consumer.tick(Nanos(now), &mut Queue::new(0), &mut self.ear),
         }
         self.hear(sight, &mut wants)?;
         self.act(sight);
@@ -240,23 +231,20 @@ impl Client {
             Manner::Slow { bytes } => bytes,
             _ => usize::MAX,
         };
-        self.is_clean = sight.clean_from.is_some_and(|clean| end.received() >= clean);
+        self.is_clean = sight.clean_from.is_some_and(|clean| end.received >= clean);
         for came in end.receive(sight.now, sight.network, most) {
             let Some(end) = &mut self.end else { return Ok(()) };
             match came {
                 Came::Connected => {
-                    sight.trace.say(sight.now, Who::Client(self.number), "connected", 0, String::new);
+                    sight.say(self.number, "connected", 0, String::new);
                     self.consumer.connected(Nanos(sight.now), &mut end.out(sight.now, sight.network));
                 }
-                Came::Garbled(why) => {
-                    return Err((Invariant::Text, format!("client {}: {why}", self.number)));
-                }
+                Came::Garbled(why) => broken!(Text, "client {}: {why}", self.number),
                 Came::Message(bytes) => {
                     sight.network.note(end.link, Side::Client, fnv(&bytes));
                     count(&bytes, &mut self.got);
                     trace_message(self.number, &bytes, sight);
-                    let judged = self.talk.receipt(&bytes);
-                    judged.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
+                    self.talk.receipt(&bytes).map_err(of_client(self.number))?;
                     let bytes = Rc::new(bytes);
                     self.ear.message = Rc::clone(&bytes);
                     let mut out = end.out(sight.now, sight.network);
@@ -269,10 +257,9 @@ impl Client {
         Ok(())
     }
 
-    /// Ends its connection.
     fn lose(&mut self, why: &str, sight: &mut Sight<'_>) -> Result<(), Wrong> {
         let Some(end) = self.end.take() else { return Ok(()) };
-        sight.trace.say(sight.now, Who::Client(self.number), "loses", 0, || why.to_owned());
+        sight.say(self.number, "loses", 0, || why.to_owned());
         sight.network.close(end.link, Side::Client);
         if sight.hub_sleeps {
             self.given_up = Some(end.link);
@@ -290,41 +277,35 @@ impl Client {
         self.talk.forget();
     }
 
-    /// Processes the events from the consumer.
     fn hear(&mut self, sight: &mut Sight<'_>, wants: &mut Wants) -> Result<(), Wrong> {
         for heard in std::mem::take(&mut self.ear.heard) {
             match heard {
                 Heard::Connect => wants.connection = true,
                 Heard::Disconnect => {
                     if let Some(end) = self.end.take() {
-                        sight.trace.say(sight.now, Who::Client(self.number), "hangs up", 0, String::new);
+                        sight.say(self.number, "hangs up", 0, String::new);
                         sight.network.close(end.link, Side::Client);
                         self.forget_images(sight.record);
                     }
                 }
                 Heard::Ended => wants.rebirth = true,
                 Heard::Malformed(fault) => {
-                    let what = format!("client {} got what is no message: {fault}", self.number);
-                    return Err((Invariant::Transport, what));
+                    broken!(Transport, "client {} got what is no message: {fault}", self.number);
                 }
                 Heard::Message { closure, bytes, is_final } => {
-                    let judged = self.talk.own(closure, &bytes, is_final);
-                    if judged.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))? {
+                    if self.talk.own(closure, &bytes, is_final).map_err(of_client(self.number))? {
                         continue;
                     }
                     let Some(watch) = self.watches.get_mut(&closure) else { continue };
-                    sight
-                        .trace
-                        .say(sight.now, Who::Client(self.number), "checks", closure, || watch.name.clone());
+                    sight.say(self.number, "checks", closure, || watch.name.clone());
                     if self.is_clean && is_data(&bytes) && is_denied(self.number, &watch.name, sight.rules) {
-                        let what = format!("client {} was sent something of {}", self.number, watch.name);
-                        return Err((Invariant::Access, what));
+                        broken!(Access, "client {} was sent something of {}", self.number, watch.name);
                     }
                     let judged = watch.message(&bytes, sight.record, sight.jumps);
-                    judged.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
-                    self.checked += 1;
-                    self.texts += u64::from(self.speech.is_json());
-                    self.orders += u64::from(domain_of(&watch.name) == Domain::MARKET_BY_ORDER);
+                    judged.map_err(of_client(self.number))?;
+                    self.totals.checked += 1;
+                    self.totals.texts += u64::from(self.speech.is_json());
+                    self.totals.orders += u64::from(domain_of(&watch.name) == Domain::MARKET_BY_ORDER);
                     if is_final {
                         self.finish(closure, &bytes, sight.now);
                     }
@@ -335,9 +316,7 @@ impl Client {
                     }
                     let Some(watch) = self.watches.get_mut(&closure) else { continue };
                     watch.state(stream, data);
-                    sight.trace.say(sight.now, Who::Client(self.number), "hears", closure, || {
-                        format!("{stream} {data}")
-                    });
+                    sight.say(self.number, "hears", closure, || format!("{stream} {data}"));
                     if is_final {
                         self.watches.remove(&closure);
                     }
@@ -347,8 +326,7 @@ impl Client {
         Ok(())
     }
 
-    /// Closes an item after its final message: a complete snapshot, or the refusal of an item that does not exist
-    /// (yet).
+    /// Closes an item after its final message: a complete snapshot, or the refusal of an item.
     fn finish(&mut self, closure: u64, bytes: &[u8], now: u64) {
         let Some(watch) = self.watches.remove(&closure) else { return };
         let is_refused =
@@ -401,10 +379,10 @@ impl Client {
                 if let Some((closure, handle)) = self.some_watch()
                     && let Some(watch) = self.watches.remove(&closure)
                 {
-                    sight.trace.say(now, Who::Client(self.number), "closes", closure, || watch.name.clone());
+                    sight.say(self.number, "closes", closure, || watch.name.clone());
                     self.consumer.close(handle);
                     self.closed.retain(|(at, ..)| now < at + 3 * SECOND);
-                    self.closed.push((now, watch.had_view(), watch.name));
+                    self.closed.push((now, watch.had_view, watch.name));
                 }
             }
             7 => {
@@ -414,9 +392,7 @@ impl Client {
                     let view_is =
                         view_is.as_ref().map(|fids| fids.as_ref().map(|fids| View::Fids(List::Given(fids))));
                     self.consumer.reissue(handle, &Reissue { view: view_is, ..Reissue::default() });
-                    sight
-                        .trace
-                        .say(now, Who::Client(self.number), "views", closure, || format!("view {view}"));
+                    sight.say(self.number, "views", closure, || format!("view {view}"));
                     self.watches.get_mut(&closure).expect("it is there").reissued(view);
                 }
             }
@@ -428,9 +404,7 @@ impl Client {
                     watch.is_paused = !watch.is_paused;
                     watch.reissued(watch.view);
                     let is_paused = Some(watch.is_paused);
-                    sight
-                        .trace
-                        .say(now, Who::Client(self.number), "pauses", closure, || format!("{is_paused:?}"));
+                    sight.say(self.number, "pauses", closure, || format!("{is_paused:?}"));
                     self.consumer.reissue(handle, &Reissue { is_paused, ..Reissue::default() });
                 }
             }
@@ -438,7 +412,7 @@ impl Client {
                 if let Some((closure, handle)) = self.some_watch() {
                     let watch = self.watches.get_mut(&closure).expect("it is there");
                     watch.reissued(watch.view);
-                    sight.trace.say(now, Who::Client(self.number), "asks again", closure, String::new);
+                    sight.say(self.number, "asks again", closure, String::new);
                     self.consumer.reissue(handle, &Reissue { wants_image: true, ..Reissue::default() });
                 }
             }
@@ -505,12 +479,8 @@ impl Client {
             ..ItemRequest::new(ServiceName::Name(service), item.as_bytes())
         };
         if let Ok(handle) = self.consumer.open(&request) {
-            let (who, number) = (Who::Client(self.number), self.next);
-            sight.trace.say(sight.now, who, "opens", number, || format!("{name}, view {view}"));
-            let mut watch = Watch::new(name, handle, is_streaming, view, sight.record.said(name));
-            watch.is_text = self.speech.is_json();
-            self.watches.insert(self.next, watch);
-            self.next += 1;
+            sight.say(self.number, "opens", self.next, || format!("{name}, view {view}"));
+            self.watch(name, handle, is_streaming, view, sight.record);
         }
     }
 
@@ -528,17 +498,18 @@ impl Client {
             ItemRequest { closure: self.next, domain, ..ItemRequest::new(ServiceName::Name(service), b"") };
         let Ok(handles) = self.consumer.open_batch(&request, &bytes) else { return };
         for (name, handle) in names.iter().zip(handles) {
-            let mut watch = Watch::new(name, handle, true, 0, sight.record.said(name));
-            watch.is_text = self.speech.is_json();
-            self.watches.insert(self.next, watch);
-            self.next += 1;
+            self.watch(name, handle, true, 0, sight.record);
         }
-        sight.trace.say(sight.now, Who::Client(self.number), "opens a batch", names.len() as u64, || {
-            names.join(" ")
-        });
+        sight.say(self.number, "opens a batch", names.len() as u64, || names.join(" "));
     }
 
-    /// The open items.
+    fn watch(&mut self, name: &str, handle: Handle, is_streaming: bool, view: usize, record: &Record) {
+        let mut watch = Watch::new(name, handle, is_streaming, view, record.said(name));
+        watch.is_text = self.speech.is_json();
+        self.watches.insert(self.next, watch);
+        self.next += 1;
+    }
+
     pub(crate) fn items(&self) -> impl Iterator<Item = &str> {
         self.watches.values().filter(|watch| watch.is_streaming).map(|watch| watch.name.as_str())
     }
@@ -548,19 +519,18 @@ impl Client {
     /// # Errors
     /// The client lacks something; the text says what.
     pub(crate) fn check_current(&self, record: &mut Record, names: &[String]) -> Result<(), Wrong> {
-        let wrong = |what: String| Err((Invariant::Liveness, format!("client {}: {what}", self.number)));
         if !self.consumer.is_ready() {
-            return wrong("it is not connected and logged in".to_owned());
+            broken!(Liveness, "client {}: it is not connected and logged in", self.number);
         }
-        self.talk
-            .check_quiet()
-            .map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
-        for watch in self.watches.values().filter(|watch| names.contains(&watch.name)) {
-            let current = watch.check_current(record);
-            current.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
-        }
-        Ok(())
+        self.talk.check_quiet().map_err(of_client(self.number))?;
+        let mut watched = self.watches.values().filter(|watch| names.contains(&watch.name));
+        watched.try_for_each(|watch| watch.check_current(record).map_err(of_client(self.number)))
     }
+}
+
+/// Names the client in a violation.
+fn of_client(number: usize) -> impl Fn(Wrong) -> Wrong {
+    move |(invariant, what)| (invariant, format!("client {number}: {what}"))
 }
 
 /// Whether a message is an image or an update.
@@ -588,16 +558,14 @@ fn is_novelty(name: &str) -> bool {
 }
 
 fn trace_message(client: usize, bytes: &[u8], sight: &mut Sight<'_>) {
-    sight.trace.say(sight.now, Who::Client(client), "gets", fnv(bytes), || {
-        MessageView::parse(bytes).map_or_else(
-            |fault| fault.to_string(),
-            |message| {
-                let state =
-                    message.header().ok().and_then(|header| header.state().map(|state| state.to_string()));
-                let state = state.unwrap_or_default();
-                format!("{} {} on {} {state}", message.domain(), message.class(), message.stream_id())
-            },
-        )
+    sight.say(client, "gets", fnv(bytes), || match MessageView::parse(bytes) {
+        Ok(message) => {
+            let state =
+                message.header().ok().and_then(|header| header.state().map(|state| state.to_string()));
+            let state = state.unwrap_or_default();
+            format!("{} {} on {} {state}", message.domain(), message.class(), message.stream_id())
+        }
+        Err(fault) => fault.to_string(),
     });
 }
 

@@ -14,7 +14,7 @@ use tapeline_wire::rssl::Reactor;
 
 use crate::client::Client;
 use crate::end::{NARROW_BUFFERS, WIDE_BUFFERS, server_settings};
-use crate::invariants::{Invariant, Wrong};
+use crate::invariants::{Invariant, Wrong, broken};
 use crate::network::{LinkId, Network, Port, Side};
 use crate::plan::{ASKED, PROVIDED, Plan, SERVICE, SERVICE_NAME, provided_id};
 use crate::record::Record;
@@ -30,7 +30,6 @@ const MOST: usize = 1_000;
 pub(crate) enum Guest {
     /// One of the clients, by number.
     Client(usize),
-    /// A hostile client.
     Hostile,
 }
 
@@ -39,13 +38,11 @@ pub(crate) enum Guest {
 struct Door {
     port: Port,
     guest: Guest,
-    /// The sent byte from which on nothing was sent under the previous rules; `None` while such data may be
-    /// queued.
+    /// The sent byte from which on nothing is from the previous rules; `None` while such data may be queued.
     clean_from: Option<u64>,
     goes_on: bool,
 }
 
-/// The provider services.
 fn services(plan: &Plan) -> Vec<Service> {
     let there = (0..PROVIDED.len()).filter(|service| plan.sources[*service] > 0);
     there
@@ -141,30 +138,20 @@ impl HubSide {
         let reactor = Reactor::new(MOST).expect("the machine has descriptors");
         let turns =
             HubTurns::new(settings, reactor, (ticks, gate), clock.clone(), demanding, &Events::default());
-        let conflates = plan.slow == SlowPolicy::Conflate;
-        Self {
-            turns,
-            doors: Vec::new(),
-            cache_bytes,
-            conflates,
-            has_images: plan.keeps_images,
-            is_late: false,
-        }
+        let (conflates, has_images) = (plan.slow == SlowPolicy::Conflate, plan.keeps_images);
+        Self { turns, doors: Vec::new(), cache_bytes, conflates, has_images, is_late: false }
     }
 
-    /// Makes it a late joiner.
     pub(crate) fn enter_late(&mut self) -> Result<(), Wrong> {
         self.is_late = true;
         self.turns.enter_late().map_err(|error| (Invariant::OneSequence, format!("the late hub: {error:#}")))
     }
 
-    /// Sets new access rules.
     pub(crate) fn set_rules(&mut self, all: Arc<Access>) {
         self.turns.set_access(all);
         self.doors.iter_mut().for_each(|door| door.clean_from = None);
     }
 
-    /// Accepts a connection.
     pub(crate) fn enter(&mut self, link: LinkId, guest: Guest, is_wide: bool, now: u64) {
         let settings = server_settings(if is_wide { WIDE_BUFFERS } else { NARROW_BUFFERS });
         let far = self.turns.reactor().accept_in_memory(link.address(), &settings, Nanos(now));
@@ -182,8 +169,7 @@ impl HubSide {
         self.doors.iter().find(|door| door.port.link == link)?.clean_from
     }
 
-    /// Takes a turn: ticks, connections, timers. Returns the ended sessions, or `None` if a late hub has to start
-    /// again.
+    /// Takes a turn. Returns the ended sessions, or `None` if a late hub has to start again.
     pub(crate) fn turn(&mut self, tape: &Tape, room: &mut Room<'_>) -> Result<Option<Vec<Gone>>, Wrong> {
         let now = room.now;
         for door in &self.doors {
@@ -192,7 +178,7 @@ impl HubSide {
         match self.turns.turn() {
             Ok(_) => {}
             Err(_) if self.turns.is_entering() => return Ok(None),
-            Err(error) => return Err((Invariant::OneSequence, format!("the hub: {error:#}"))),
+            Err(error) => broken!(OneSequence, "the hub: {error:#}"),
         }
         for (place, lost) in tape.take_log() {
             if !self.has_images {
@@ -210,8 +196,7 @@ impl HubSide {
             room.record.end_doubt();
         }
         let gone = self.gone(room);
-        let doubtful: Vec<usize> = self.doubtful().collect();
-        let clean: Vec<usize> = doubtful.into_iter().filter(|door| self.is_clean(*door)).collect();
+        let clean: Vec<usize> = (0..self.doors.len()).filter(|door| self.becomes_clean(*door)).collect();
         for (number, door) in self.doors.iter_mut().enumerate() {
             door.goes_on = door.port.speak(now, room.network);
             if clean.contains(&number) {
@@ -238,15 +223,11 @@ impl HubSide {
         gone
     }
 
-    /// Connections that may have queued output from the previous rules.
-    fn doubtful(&self) -> impl Iterator<Item = usize> + '_ {
-        let is_doubtful = |(_, door): &(usize, &Door)| door.clean_from.is_none();
-        self.doors.iter().enumerate().filter(is_doubtful).map(|(number, _)| number)
-    }
-
-    /// Whether a connection has no queued output.
-    fn is_clean(&mut self, door: usize) -> bool {
-        let Guest::Client(number) = self.doors[door].guest else { return false };
+    /// Whether a connection that may have had queued output from the previous rules has none now.
+    fn becomes_clean(&mut self, door: usize) -> bool {
+        let Door { guest: Guest::Client(number), clean_from: None, .. } = self.doors[door] else {
+            return false;
+        };
         let name = user(number);
         let its: Vec<_> = self.turns.hub().seen().filter(|seen| seen.user == name).collect();
         let is_queued = its.iter().any(|seen| seen.queued_messages > 0);
@@ -257,11 +238,11 @@ impl HubSide {
     fn check_limits(&self) -> Result<(), Wrong> {
         let hub = self.turns.hub();
         if let Some(over) = hub.seen().find(|seen| seen.queued_bytes > seen.slow.bytes()) {
-            return Err((Invariant::Limits, format!("more waits than may: {over:?}")));
+            broken!(Limits, "more waits than may: {over:?}");
         }
         let memory = hub.memory();
         if memory.bytes > self.cache_bytes {
-            return Err((Invariant::Limits, format!("images take {memory:?}")));
+            broken!(Limits, "images take {memory:?}");
         }
         Ok(())
     }
@@ -283,11 +264,10 @@ impl HubSide {
         let more = counted.refreshes.saturating_sub(images) + counted.updates.saturating_sub(updates);
         // If the hub drops or queues, not every counted message was sent.
         let is_more = self.conflates && more > counted.answers;
-        if missing <= counted.answers && !is_more && counted.malformed == 0 {
-            return Ok(());
+        if missing > counted.answers || is_more || counted.malformed > 0 {
+            broken!(Counters, "{name} got {images} images and {updates} updates: {counted:?}");
         }
-        let what = format!("{name} got {images} images and {updates} updates: {counted:?}");
-        Err((Invariant::Counters, what))
+        Ok(())
     }
 
     /// Checks at the end, when everything is quiet.
@@ -302,15 +282,13 @@ impl HubSide {
         let is_exact = lost == 0 && !self.is_late || !self.has_images;
         let is_so = (counters.ticks, counters.missing) == (read, lost) || !is_exact;
         if !is_so || counters.unusable != 0 {
-            let what = format!("{read} ticks were read and {lost} lost: {counters:?}");
-            return Err((Invariant::Counters, what));
+            broken!(Counters, "{read} ticks were read and {lost} lost: {counters:?}");
         }
         if tape.read() != tape.published() {
-            let what = format!("the hub has read {} of {} ticks", tape.read(), tape.published());
-            return Err((Invariant::Liveness, what));
+            broken!(Liveness, "the hub has read {} of {} ticks", tape.read(), tape.published());
         }
         if let Some(queued) = hub.seen().find(|seen| seen.queued_messages > 0) {
-            return Err((Invariant::Liveness, format!("something still waits: {queued:?}")));
+            broken!(Liveness, "something still waits: {queued:?}");
         }
         Ok(())
     }

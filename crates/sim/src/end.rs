@@ -17,7 +17,6 @@ const FRAGMENT: u16 = 256;
 /// The longest message.
 const MOST: usize = 1 << 20;
 
-/// One end of a connection.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) link: LinkId,
@@ -34,13 +33,11 @@ pub(crate) struct End {
     /// The reason why a message could not be converted to JSON.
     unsaid: Option<String>,
     /// Number of bytes read.
-    received: u64,
+    pub(crate) received: u64,
 }
 
-/// A received event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Came {
-    /// The handshake is complete.
     Connected,
     Message(Vec<u8>),
     /// A message that cannot be converted to JSON, or a text that cannot be read.
@@ -205,12 +202,6 @@ impl End {
         }
     }
 
-    /// Number of bytes read.
-    pub(crate) const fn received(&self) -> u64 {
-        self.received
-    }
-
-    /// Whether messages can be sent.
     pub(crate) fn is_open(&self) -> bool {
         self.session.is_open()
     }
@@ -232,7 +223,6 @@ impl End {
         }
     }
 
-    /// The outbox for a role.
     pub(crate) fn out<'a>(&'a mut self, now: u64, network: &'a mut Network) -> Out<'a> {
         let mut out = Out { end: self, network, now };
         out.settle();
@@ -243,9 +233,7 @@ impl End {
 /// Appends the messages of a text.
 fn said(text: &[u8], all: &mut Vec<Came>) {
     match json::messages(text) {
-        Ok(messages) => {
-            all.extend(messages.into_iter().map(Came::Message));
-        }
+        Ok(messages) => all.extend(messages.into_iter().map(Came::Message)),
         Err(why) => all.push(Came::Garbled(format!("{why}: {}", String::from_utf8_lossy(text)))),
     }
 }
@@ -261,22 +249,15 @@ pub(crate) struct Out<'a> {
 
 impl Out<'_> {
     fn settle(&mut self) -> bool {
-        let Some(message) = &self.end.waiting else { return true };
-        let mut sent = self.end.session.output().send(message);
+        let Some(message) = self.end.waiting.take() else { return true };
+        let mut sent = self.end.session.output().send(&message);
         if sent == Sent::Full {
             // The network may have capacity although the buffers are full.
-            let room = self.network.room(self.end.link, self.end.side);
-            let bytes = self.end.session.drain_at_most(room);
-            if !bytes.is_empty() {
-                self.network.send(self.now, self.end.link, self.end.side, bytes);
-            }
-            sent = self.end.session.output().send(message);
+            self.end.flush(self.now, self.network);
+            sent = self.end.session.output().send(&message);
         }
-        if sent == Sent::Full {
-            return false;
-        }
-        self.end.waiting = None;
-        true
+        self.end.waiting = (sent == Sent::Full).then_some(message);
+        sent != Sent::Full
     }
 }
 

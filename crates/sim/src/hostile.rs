@@ -15,7 +15,6 @@ use crate::plan::{SERVICE, domain_of, of_label, speech};
 pub(crate) struct Hostile {
     pub(crate) end: Option<End>,
     chance: Chance,
-    /// Whether it reads at all.
     reads: bool,
     /// It also sends bytes that are not frames.
     is_wild: bool,

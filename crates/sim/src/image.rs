@@ -20,12 +20,11 @@ pub(crate) struct Image {
     pub(crate) fields: Fields,
     /// The entries of a map, by key.
     pub(crate) entries: BTreeMap<Box<[u8]>, Fields>,
-    /// The sum of the hashes of all fields and keys, so that a change of one needs no access to the others.
-    sum: u64,
+    /// A hash of the image: the sum of the hashes of all fields and keys, so that a change of one needs no access to the others.
+    pub(crate) hash: u64,
 }
 
 impl Image {
-    /// Removes everything.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -41,8 +40,7 @@ impl Image {
         self.fold_data(message.container(), message.payload(), 0)
     }
 
-    /// Applies the data of a refresh or an update, restricted to a view. Views select fields; entries are always
-    /// whole.
+    /// Applies the data of a message, restricted to a view. Views select fields; entries are always whole.
     pub(crate) fn fold_data(
         &mut self,
         container: DataType,
@@ -58,7 +56,7 @@ impl Image {
 
     fn fold_fields(&mut self, list: &[u8], view: usize) -> Result<(), String> {
         let change = fold_list(&mut self.fields, list, view, 0)?;
-        self.sum = self.sum.wrapping_add(change);
+        self.hash = self.hash.wrapping_add(change);
         Ok(())
     }
 
@@ -73,28 +71,23 @@ impl Image {
             // An update of an absent entry, as after lost ticks, changes nothing.
             if entry.action == MapAction::UPDATE {
                 if let Some(fields) = self.entries.get_mut(entry.key) {
-                    self.sum = self.sum.wrapping_add(fold_list(fields, entry.data, 0, key)?);
+                    self.hash = self.hash.wrapping_add(fold_list(fields, entry.data, 0, key)?);
                 }
                 continue;
             }
             if let Some(before) = self.entries.remove(entry.key) {
-                self.sum = before.iter().fold(self.sum.wrapping_sub(key), |sum, (fid, value)| {
+                self.hash = before.iter().fold(self.hash.wrapping_sub(key), |sum, (fid, value)| {
                     sum.wrapping_sub(hash(key, *fid, value))
                 });
             }
             if entry.action == MapAction::ADD {
                 let mut fields = Fields::new();
                 let change = fold_list(&mut fields, entry.data, 0, key)?;
-                self.sum = self.sum.wrapping_add(key).wrapping_add(change);
+                self.hash = self.hash.wrapping_add(key).wrapping_add(change);
                 self.entries.insert(entry.key.into(), fields);
             }
         }
         Ok(())
-    }
-
-    /// A hash of the image.
-    pub(crate) const fn hash(&self) -> u64 {
-        self.sum
     }
 }
 
@@ -117,8 +110,7 @@ pub(crate) fn fold(fields: &mut Fields, message: &MessageView<'_>) -> Result<(),
     Ok(())
 }
 
-/// Applies a field list to the fields of an entry whose key has the hash `of`. Returns the change of the hash
-/// sum.
+/// Applies a list to the fields of an entry whose key has the hash `of`. Returns the change of the sum.
 fn fold_list(fields: &mut Fields, list: &[u8], view: usize, of: u64) -> Result<u64, String> {
     let mut change = 0_u64;
     let list = FieldList::parse(list).map_err(|fault| fault.to_string())?;

@@ -63,3 +63,12 @@ impl std::error::Error for Broken {}
 
 /// A violation without its time.
 pub(crate) type Wrong = (Invariant, String);
+
+/// Returns the violation of an invariant, with this text.
+macro_rules! broken {
+    ($invariant:ident, $($what:tt)*) => {
+        return Err(($crate::invariants::Invariant::$invariant, format!($($what)*)))
+    };
+}
+
+pub(crate) use broken;

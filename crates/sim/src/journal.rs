@@ -7,7 +7,7 @@ use tapeline_journal::{Durability, Error, Next, OnFailure, Progress, Reader, Set
 
 use crate::chance::Chance;
 use crate::failing::{Fails, Memory};
-use crate::invariants::{Invariant, Wrong};
+use crate::invariants::{Invariant, Wrong, broken};
 use crate::plan::{Illness, Keeping, MS};
 use crate::tape::Tape;
 use crate::trace::fnv;
@@ -43,22 +43,17 @@ pub(crate) struct Shelf {
     chance: Chance,
 }
 
-/// The journal's thread.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     turns: JournalTurns<Memory>,
     progress: Arc<Progress>,
     is_synced: bool,
     /// Sequence of the last tick before this plant.
-    after: u64,
+    pub(crate) after: u64,
     /// Number of this plant's ticks that were taken.
     taken: usize,
     /// The end of the current sync: the taken ticks are written then.
     busy_until: u64,
-}
-
-fn wrong<T>(what: String) -> Result<T, Wrong> {
-    Err((Invariant::Kept, what))
 }
 
 impl Shelf {
@@ -84,7 +79,6 @@ impl Shelf {
         self.disk.fail(self.fails);
     }
 
-    /// Makes the disk healthy again.
     pub(crate) fn heals(&mut self) {
         (self.fails, self.slow_ns) = (Fails::Nothing, 0);
         self.disk.fail(self.fails);
@@ -96,11 +90,11 @@ impl Shelf {
         let (writer, opened) = match Writer::open(self.disk.clone(), self.settings) {
             Ok(opened) => opened,
             Err(Error::Io { .. }) if self.fails != Fails::Nothing => return Ok(None),
-            Err(error) => return wrong(format!("the journal cannot be opened: {error}")),
+            Err(error) => broken!(Kept, "the journal cannot be opened: {error}"),
         };
         let last = opened.last;
         if last < self.promised {
-            return wrong(format!("tick {} was said to be kept, and {last} is the last", self.promised));
+            broken!(Kept, "tick {} was said to be kept, and {last} is the last", self.promised);
         }
         self.check(0, last)?;
         self.ticks.truncate(last as usize);
@@ -123,13 +117,13 @@ impl Shelf {
                     end += 1;
                     let published = self.ticks.get(end as usize - 1);
                     if record.seq != end || published != Some(&fnv(record.body)) {
-                        return wrong(format!("tick {end} is not what was published: {}", record.seq));
+                        broken!(Kept, "tick {end} is not what was published: {}", record.seq);
                     }
                     count += u64::from(end > after);
                 }
                 Next::Missing { from, to } => {
                     if self.settings.on_failure == OnFailure::Stop || from != end + 1 {
-                        return wrong(format!("ticks {from} to {to} are missing behind {end}"));
+                        broken!(Kept, "ticks {from} to {to} are missing behind {end}");
                     }
                     end = to;
                 }
@@ -137,7 +131,10 @@ impl Shelf {
             }
         }
         reader.ending().map_err(fault)?;
-        if end == last { Ok(count) } else { wrong(format!("{end} is the last, and not {last}")) }
+        if end != last {
+            broken!(Kept, "{end} is the last, and not {last}");
+        }
+        Ok(count)
     }
 
     /// Ends a process in the middle of a write. `given_out`: the last tick that its hub has read.
@@ -152,8 +149,7 @@ impl Shelf {
         let progress = &keeper.progress;
         self.promised = if is_synced { progress.synced_up_to() } else { progress.written_up_to() };
         if is_synced && self.settings.on_failure == OnFailure::Stop && given_out > self.promised {
-            let what = format!("tick {given_out} was given out, and {} is the last on disk", self.promised);
-            return wrong(what);
+            broken!(Kept, "tick {given_out} was given out, and {} is the last on disk", self.promised);
         }
         // A machine that stops may lose any part of the data that is only written. The journal then needs a
         // manual decision about the rest, so only a synced journal is tested with it.
@@ -177,11 +173,6 @@ impl Keeper {
     /// The gate that holds the hub back until ticks are on disk.
     pub(crate) fn gate(&self) -> Option<Gate> {
         self.is_synced.then(|| Gate::of(Arc::clone(&self.progress)))
-    }
-
-    /// Sequence of the last tick before this plant.
-    pub(crate) const fn after(&self) -> u64 {
-        self.after
     }
 
     /// Takes ticks from the ring and writes them: at once, or when a slow disk has finished.
@@ -208,7 +199,6 @@ impl Keeper {
         tape.keep(self.taken);
     }
 
-    /// Whether the plant has to stop.
     pub(crate) fn has_stopped(&self) -> bool {
         self.progress.state() == State::Stopped
     }
@@ -226,9 +216,12 @@ impl Keeper {
         self.turns.flush();
         let present = shelf.check(self.after, self.progress.written_up_to())?;
         let (missing, published) = (self.missing(), tape.published() as u64);
-        if present + missing == published {
-            return Ok(());
+        if present + missing != published {
+            broken!(
+                Kept,
+                "{published} ticks were published, {present} are in the journal, {missing} missing"
+            );
         }
-        wrong(format!("{published} ticks were published, {present} are in the journal and {missing} missing"))
+        Ok(())
     }
 }

@@ -25,7 +25,6 @@ impl Side {
     }
 }
 
-/// A link, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkId(usize);
 
@@ -52,8 +51,7 @@ impl Port {
         Self { link, side, far, sent: 0 }
     }
 
-    /// Passes bytes from the network to the reactor. A connection that pauses its peer leaves the rest in the
-    /// network.
+    /// Passes bytes from the network to the reactor, unless its connection pauses the peer.
     pub(crate) fn hear(&self, now: u64, network: &mut Network) {
         if self.far.unread() == 0 {
             match network.read(now, self.link, self.side, usize::MAX) {
@@ -99,11 +97,9 @@ struct Way {
     bytes: usize,
     /// Nothing arrives before this time.
     not_before: u64,
-    /// The sender has closed it.
     is_closed: bool,
 }
 
-/// One connection.
 #[derive(Debug)]
 struct Link {
     path: Path,
@@ -115,26 +111,21 @@ struct Link {
     is_half_open: bool,
 }
 
-/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Read {
-    /// Nothing now.
     Nothing,
-    /// These bytes.
     Bytes(Vec<u8>),
     /// The other end has closed the link.
     Closed,
-    /// The link is broken.
     Broken,
 }
 
-/// All links.
 #[derive(Debug)]
 pub(crate) struct Network {
     links: Vec<Link>,
     chance: Chance,
     /// Hash of all noted messages, in order.
-    hash: u64,
+    pub(crate) hash: u64,
 }
 
 impl Network {
@@ -142,7 +133,6 @@ impl Network {
         Self { links: Vec::new(), chance, hash: 0 }
     }
 
-    /// Opens a connection.
     pub(crate) fn open(&mut self, path: Path) -> LinkId {
         let ways = [Way::default(), Way::default()];
         self.links.push(Link { path, ways, is_broken: false, is_half_open: false });
@@ -241,10 +231,5 @@ impl Network {
     /// Notes a message that is sent from an end, or received there.
     pub(crate) fn note(&mut self, link: LinkId, at: Side, message: u64) {
         self.hash = mix(mix(self.hash, link.0 as u64 * 2 + at as u64), message);
-    }
-
-    /// The hash of all noted messages, in order.
-    pub(crate) const fn hash(&self) -> u64 {
-        self.hash
     }
 }

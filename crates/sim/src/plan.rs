@@ -13,7 +13,6 @@ use crate::venue::Line;
 
 /// A millisecond in ns.
 pub(crate) const MS: u64 = 1_000_000;
-/// A second in ns.
 pub(crate) const SECOND: u64 = 1_000 * MS;
 /// Midnight of 30 January 2020 in New York.
 pub(crate) const MIDNIGHT: u64 = 1_580_360_400 * SECOND;
@@ -22,8 +21,7 @@ pub(crate) const BEGIN: u64 = MIDNIGHT + 34_200 * SECOND;
 /// The id of the feeds' service, and its name.
 pub(crate) const SERVICE: u16 = 1;
 pub(crate) const SERVICE_NAME: &str = "TAPELINE";
-/// The provider services: of sources that publish unasked, and of sources that are asked. Their ids follow the
-/// feeds'.
+/// The provider services: of sources that publish unasked, and of those that are asked. See [`provided_id`].
 pub(crate) const PROVIDED: [&str; 2] = ["NI", "IDN"];
 /// The index of the one that publishes unasked, and of the one that is asked.
 pub(crate) const UNASKED: usize = 0;
@@ -31,11 +29,9 @@ pub(crate) const ASKED: usize = 1;
 /// Number of items of each provider service.
 pub(crate) const ITEMS: usize = 6;
 
-/// Number of names for items that publishers invent and withdraw, one at a time: more than the plant has numbers
-/// for.
+/// Number of names for items that publishers invent, one at a time: more than the plant has numbers for.
 pub(crate) const NOVELTIES: u64 = 64;
 
-/// The id of a provider service.
 pub(crate) const fn provided_id(service: usize) -> u16 {
     SERVICE + 1 + service as u16
 }
@@ -80,7 +76,6 @@ pub(crate) fn domain_of(label: &str) -> Domain {
     if is_of_orders { Domain::MARKET_BY_ORDER } else { Domain::MARKET_PRICE }
 }
 
-/// A duration in milliseconds.
 pub(crate) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
@@ -121,7 +116,6 @@ pub(crate) enum Illness {
     },
 }
 
-/// A fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     /// The plant's thread does not run.
@@ -176,7 +170,6 @@ impl Fault {
     }
 }
 
-/// The plan of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
@@ -228,7 +221,6 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The world of a seed.
     pub(crate) fn of(seed: u64) -> Self {
         let mut chance = Chance::of(seed, 1);
         let chance = &mut chance;
@@ -282,12 +274,12 @@ impl Plan {
         };
         let faults = chance.below(16);
         plan.faults = (0..faults).map(|_| (chance.below(trouble_ns), plan.fault(chance))).collect();
-        plan.faults.sort_by_key(|(at, _)| *at);
         plan.set_apart(chance);
         plan.set_images(&mut Chance::of(seed, 8));
         plan.orders = chance.one_in(6).then(|| chance.within(20, 300) as u32);
         plan.speech = plan.clients.iter().map(|_| speech(chance)).collect();
         plan.set_keeping(&mut Chance::of(seed, 4));
+        plan.faults.sort_by_key(|(at, _)| *at);
         plan.sharing = if Chance::of(seed, 7).one_in(3) { Sharing::First } else { Sharing::Merge };
         plan
     }
@@ -318,7 +310,6 @@ impl Plan {
             };
             self.faults.push((chance.below(self.trouble_ns), fault));
         }
-        self.faults.sort_by_key(|(at, _)| *at);
     }
 
     /// In some worlds the hub has its own process, which stalls occasionally.
@@ -333,7 +324,6 @@ impl Plan {
                 let stall = Fault::HubStalls { ns: chance.within(200, 600) * MS };
                 self.faults.push((chance.below(self.trouble_ns), stall));
             }
-            self.faults.sort_by_key(|(at, _)| *at);
         }
     }
 
@@ -345,7 +335,6 @@ impl Plan {
                 let restart = Fault::HubRestarts { ns: chance.within(20, 1_500) * MS };
                 self.faults.push((chance.below(self.trouble_ns), restart));
             }
-            self.faults.sort_by_key(|(at, _)| *at);
         }
     }
 

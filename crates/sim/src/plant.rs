@@ -38,7 +38,6 @@ const MOST_SOURCES: usize = 64;
 /// Limit of datagrams taken in one turn.
 const BATCH: usize = 64;
 
-/// The input of one feed.
 #[derive(Debug)]
 struct Inlet {
     channel: Channel,
@@ -61,9 +60,14 @@ pub(crate) struct Plant {
 #[derive(Debug)]
 pub(crate) enum Wanted {
     /// Send a datagram to a feed's retransmission server.
-    Ask { feed: usize, request: Vec<u8> },
-    /// Connect to an interactive provider.
-    Connect { provider: usize, far: FarEnd },
+    Ask {
+        feed: usize,
+        request: Vec<u8>,
+    },
+    Connect {
+        provider: usize,
+        far: FarEnd,
+    },
 }
 
 impl Plant {
@@ -75,7 +79,7 @@ impl Plant {
     ) -> Result<(Self, Demanding), Refused> {
         let inlets = (0..plan.feeds).map(|number| Inlet::new(plan, number)).collect();
         let tape = if plan.is_apart { Tape::new(SMALL_RING, STALL_LIMIT_NS) } else { Tape::new(RING, 0) };
-        let after = keeper.map_or(0, Keeper::after);
+        let after = keeper.map_or(0, |keeper| keeper.after);
         let mut sequencer = Sequencer::new(SERVICE, items(plan), tape).after(Seq(after));
         let reactor = Reactor::in_memory(MOST_SOURCES).expect("the machine has descriptors");
         let (mut sources, demanding) = RunningSources::on(reactor, config(plan), DESK, &Events::default())
@@ -84,7 +88,6 @@ impl Plant {
         Ok((Self { inlets, sequencer, clock, sources, ports: Vec::new() }, demanding))
     }
 
-    /// Accepts a publisher's connection.
     pub(crate) fn enter(&mut self, link: network::LinkId, now: u64) {
         let far = self.sources.reactor().accept_in_memory(link.address(), &transport(), Nanos(now));
         self.ports.push(Port::new(link, Side::Server, far));

@@ -24,7 +24,6 @@ pub(crate) fn is_in(view: usize, fid: Fid) -> bool {
     view == 0 || VIEWS[view].contains(&fid)
 }
 
-/// A tick of an item.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) seq: u64,
@@ -38,12 +37,10 @@ pub(crate) struct Said {
     pub(crate) is_part: bool,
 }
 
-/// An item.
 #[derive(Debug, Default)]
 pub(crate) struct Item {
     pub(crate) channel: u16,
     pub(crate) said: Vec<Said>,
-    /// The current image.
     pub(crate) image: Image,
     /// By view: hashes of the image after each tick. The hashes of a view are calculated on first use.
     hashes: [Vec<u64>; VIEWS.len()],
@@ -57,13 +54,14 @@ pub(crate) struct Record {
     items: BTreeMap<String, Item>,
     /// Items by number, as a reader knows them. An entry is valid until the item's last tick.
     numbers: BTreeMap<u32, String>,
-    ended: u64,
+    /// Number of ended items, whose numbers are free for others.
+    pub(crate) ended: u64,
     /// By channel: the ticks from which its data is suspect, or no longer suspect.
     suspect: [Vec<(u64, bool)>; FEEDS],
     /// By channel: ticks were lost since its session began.
     short: [bool; FEEDS],
     /// Total number of lost ticks.
-    lost: usize,
+    pub(crate) lost: usize,
     /// By channel: whether the last status said suspect.
     told: [bool; FEEDS],
     /// By channel: the hub has missed ticks that are in images and has not received these images yet, so all its
@@ -73,7 +71,7 @@ pub(crate) struct Record {
     /// The last tick before the most recent such state.
     doubted: Option<u64>,
     /// The first tick after the most recently lost ones, if any.
-    missed: Option<u64>,
+    pub(crate) missed: Option<u64>,
     /// Sequence of the last tick.
     pub(crate) seq: u64,
     /// Number of this plant's ticks up to that one.
@@ -184,30 +182,14 @@ impl Record {
         }
     }
 
-    /// The first tick after the most recently lost ones, if any.
-    pub(crate) const fn missed(&self) -> Option<u64> {
-        self.missed
-    }
-
     /// Whether, at tick `seq` or later, the hub has missed ticks that are in images.
     pub(crate) fn has_doubted_since(&self, seq: u64) -> bool {
         self.doubted.is_some_and(|doubted| doubted >= seq)
     }
 
-    /// Whether a channel's session has been read from its start: nothing was lost, or a new session has begun
-    /// since.
+    /// Whether a channel's session was read from its start: nothing was lost, or a new one has begun since.
     pub(crate) fn is_whole(&self, channel: u16) -> bool {
         self.missed.is_none() || self.short.get(usize::from(channel)) == Some(&false)
-    }
-
-    /// The total number of lost ticks.
-    pub(crate) const fn lost(&self) -> usize {
-        self.lost
-    }
-
-    /// Number of ended items, whose numbers are free for others.
-    pub(crate) const fn ended(&self) -> u64 {
-        self.ended
     }
 
     pub(crate) fn item(&self, name: &str) -> Option<&Item> {
@@ -254,7 +236,7 @@ impl Item {
                 folded.clear();
             }
             folded.fold_data(tick.container, &tick.payload, view).expect("it could be folded before");
-            hashes.push(folded.hash());
+            hashes.push(folded.hash);
         }
         hashes[at]
     }

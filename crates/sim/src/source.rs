@@ -9,7 +9,7 @@ use tapeline_omm::domain::{Directory, LoginFeatures, LoginRequest, ServiceEntry,
 use tapeline_omm::role::consumer::{Backoff, Handle};
 use tapeline_omm::role::ni_provider::{self, NiProvider, Publish};
 use tapeline_omm::role::provider::{self, Provider, ProviderEvent, StreamHandle};
-use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::role::{Nowhere, Outbox, Sent};
 use tapeline_omm::rwf::{
     DataState, DataType, Domain, Field, Header, MessageView, RefreshHeader, StateCode, StatusHeader,
     StreamState, UpdateHeader, UpdateType, flags,
@@ -25,7 +25,6 @@ use crate::talk::{NUMBERS, OWN_DOMAIN};
 /// The id that sources give their service; it differs from the plant's.
 const THEIRS: u16 = 7;
 
-/// One source of a service.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// The index of the provider service.
@@ -133,7 +132,6 @@ impl Source {
         }
     }
 
-    /// Accepts the plant's connection.
     pub(crate) fn accept(&mut self, end: End, now: u64) {
         let settings =
             provider::ProviderSettings { login_timeout_ms: 1_000, ..provider::ProviderSettings::default() };
@@ -151,7 +149,6 @@ impl Source {
         }
     }
 
-    /// Ends its connection.
     pub(crate) fn lose(&mut self, now: u64, network: &mut Network) {
         let Some(end) = self.end.take() else { return };
         let side = match &mut self.role {
@@ -173,8 +170,7 @@ impl Source {
         self.desk.misplaced
     }
 
-    /// Takes a turn with the current values of the items and the number of invented items. Returns whether it
-    /// wants a connection.
+    /// Takes a turn with the items' values and the number of invented ones. Returns whether it wants a connection.
     pub(crate) fn turn(
         &mut self,
         now: u64,
@@ -213,7 +209,7 @@ impl Source {
                 self.desk.publish(role, &mut out);
             }
             (Role::Publisher(role), _) => {
-                role.tick(Nanos(now), &mut tapeline_omm::role::Queue::new(0), &mut self.desk);
+                role.tick(Nanos(now), &mut Nowhere, &mut self.desk);
             }
             (Role::Provider(Some(role)), Some(end)) => {
                 let mut out = end.out(now, network);
@@ -278,7 +274,6 @@ impl Desk {
             if role.is_paused(*stream) || *is_there && !is_time {
                 continue;
             }
-            let flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
             if *is_there {
                 let mut room = [0; 128];
                 let header = UpdateHeader { domain: OWN_DOMAIN, ..change() };
@@ -286,7 +281,7 @@ impl Desk {
                 let sent = role.update(out, *stream, &room[..len.expect("a short message has room")]);
                 *said += u64::from(sent == Sent::Queued);
             } else {
-                let header = RefreshHeader { domain: OWN_DOMAIN, flags, ..image() };
+                let header = RefreshHeader { domain: OWN_DOMAIN, ..image() };
                 let sent = role.refresh(out, *stream, &header, &mut |room| fields(room, *said));
                 *is_there = sent == Ok(Sent::Queued);
             }
@@ -416,8 +411,7 @@ impl provider::ProviderApplication for Desk {
                 self.own.push((stream, number.unwrap_or_default() * NUMBERS, false));
             }
             ProviderEvent::Open { stream, request } => {
-                let item = place(request.key.name.unwrap_or_default());
-                match item {
+                match place(request.key.name.unwrap_or_default()) {
                     // Its image is sent with the next turn.
                     Some(item) => (self.streams[item], self.told[item]) = (Some(stream), None),
                     None => {

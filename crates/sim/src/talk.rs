@@ -13,7 +13,7 @@ use tapeline_omm::{FieldListEncoder, Real, fid};
 use crate::chance::Chance;
 use crate::end::Out;
 use crate::image::{Fields, fold};
-use crate::invariants::{Invariant, Wrong};
+use crate::invariants::{Wrong, broken};
 use crate::plan::{ASKED, PROVIDED, UNASKED, label, provided_id};
 use crate::source::number_of;
 
@@ -30,7 +30,6 @@ const MOST_OWN: usize = 3;
 #[derive(Debug, Default)]
 pub(crate) struct Talk {
     client: u64,
-    /// It speaks JSON.
     is_text: bool,
     /// Number of posts so far; each post has an id that no other client uses.
     posts: u64,
@@ -43,7 +42,6 @@ pub(crate) struct Talk {
     pub(crate) heard: u64,
 }
 
-/// A private stream.
 #[derive(Debug)]
 struct Own {
     handle: Handle,
@@ -165,42 +163,38 @@ impl Talk {
     /// Checks a received message: a receipt must belong to a post of this client and be its only one.
     pub(crate) fn receipt(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
         let Ok(message) = MessageView::parse(bytes) else { return Ok(()) };
-        if message.class() != MessageClass::ACK {
-            return Ok(());
-        }
         let Ok(Header::Ack(ack)) = message.header() else { return Ok(()) };
         self.receipts += 1;
-        if self.awaited.remove(&ack.ack_id) {
-            return Ok(());
+        if !self.awaited.remove(&ack.ack_id) {
+            broken!(Posts, "a receipt of post {}, which nobody waits for: {ack:?}", ack.ack_id);
         }
-        Err((Invariant::Posts, format!("a receipt of post {}, which nobody waits for: {ack:?}", ack.ack_id)))
+        Ok(())
     }
 
-    /// Checks a message on a private stream: it must be the next one from the source. Returns `false` if the
-    /// stream is an item's.
+    /// Checks that a message on a private stream is the source's next one; `false` if the stream is an item's.
     pub(crate) fn own(&mut self, closure: u64, bytes: &[u8], is_final: bool) -> Result<bool, Wrong> {
         if closure & OWN == 0 {
             return Ok(false);
         }
         self.heard += 1;
         let Some(own) = self.own.get_mut(&closure) else { return Ok(true) };
-        let wrong = |what: String| Err((Invariant::Own, format!("stream T{}: {what}", own.number)));
-        let Ok(message) = MessageView::parse(bytes) else { return wrong("not a message".to_owned()) };
+        let number = own.number;
+        let Ok(message) = MessageView::parse(bytes) else { broken!(Own, "stream T{number}: not a message") };
         let mut fields = Fields::new();
         if fold(&mut fields, &message).is_err() {
-            return wrong("fields that cannot be read".to_owned());
+            broken!(Own, "stream T{number}: fields that cannot be read");
         }
         let said = number_of(&fields);
         let is_next = match (message.class(), said, own.last) {
             (MessageClass::STATUS, ..) => true,
             (MessageClass::REFRESH, Some(said), last) => {
-                said / NUMBERS == own.number && last.is_none_or(|last| said >= last)
+                said / NUMBERS == number && last.is_none_or(|last| said >= last)
             }
             (MessageClass::UPDATE, Some(said), Some(last)) => said == last + 1,
             _ => false,
         };
         if !is_next {
-            return wrong(format!("{} {said:?} behind {:?}", message.class(), own.last));
+            broken!(Own, "stream T{number}: {} {said:?} behind {:?}", message.class(), own.last);
         }
         own.last = said.or(own.last);
         if is_final {
@@ -222,10 +216,10 @@ impl Talk {
     /// # Errors
     /// A receipt is missing.
     pub(crate) fn check_quiet(&self) -> Result<(), Wrong> {
-        if self.awaited.is_empty() {
-            return Ok(());
+        if !self.awaited.is_empty() {
+            broken!(Posts, "the receipts of {:?} never came", self.awaited);
         }
-        Err((Invariant::Posts, format!("the receipts of {:?} never came", self.awaited)))
+        Ok(())
     }
 }
 

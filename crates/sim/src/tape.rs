@@ -14,7 +14,6 @@ use tapeline_ring::SubscriberId;
 /// Limit of ticks that a reader can view ahead.
 const AHEAD: usize = 64;
 
-/// The world's clock.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock(Rc<Cell<u64>>);
 
@@ -57,8 +56,7 @@ struct Reel {
     is_evicted: bool,
     /// Number of ticks that the reader has lost.
     lost: usize,
-    /// Positions of the ticks that the hub took since the last [call](Tape::take_log), each with the number of
-    /// ticks lost by then.
+    /// Positions of the ticks taken since the last [call](Tape::take_log), each with the ticks lost by then.
     log: Vec<(usize, usize)>,
     /// The process of the hub has ended.
     has_no_hub: bool,
@@ -107,7 +105,6 @@ impl Tape {
         (reel.has_journal, reel.kept) = (true, taken);
     }
 
-    /// Number of published ticks.
     pub(crate) fn published(&self) -> usize {
         self.0.borrow().frames.len()
     }
@@ -122,13 +119,11 @@ impl Tape {
         self.0.borrow().lost
     }
 
-    /// Positions of the ticks that the hub has taken since the last call, each with the number of ticks lost by
-    /// then.
+    /// Positions of the ticks taken since the last call, each with the number of ticks lost by then.
     pub(crate) fn take_log(&self) -> Vec<(usize, usize)> {
         std::mem::take(&mut self.0.borrow_mut().log)
     }
 
-    /// The tick at a position.
     pub(crate) fn frame(&self, place: usize) -> Rc<[u8]> {
         Rc::clone(&self.0.borrow().frames[place])
     }

@@ -29,7 +29,8 @@ impl fmt::Display for Who {
 /// Everything that happened in a world, in order.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    hash: u64,
+    /// A hash of everything so far.
+    pub(crate) hash: u64,
     begun: u64,
     lines: Option<Vec<String>>,
 }
@@ -40,8 +41,7 @@ impl Trace {
         Self { hash: 0xCBF2_9CE4_8422_2325, begun, lines: is_read.then(Vec::new) }
     }
 
-    /// Records an event. `number` and the bytes of `what` enter the hash; `more` is for people, and is called
-    /// only if lines are recorded.
+    /// Records an event. `number` and `what` enter the hash; `more` is called only if lines are recorded.
     pub(crate) fn say(&mut self, now: u64, who: Who, what: &str, number: u64, more: impl FnOnce() -> String) {
         let who_is = match who {
             Who::World => 0,
@@ -61,18 +61,11 @@ impl Trace {
         }
     }
 
-    /// A hash of everything so far.
-    pub(crate) const fn hash(&self) -> u64 {
-        self.hash
-    }
-
-    /// The lines, if they were recorded.
     pub(crate) fn into_lines(self) -> Vec<String> {
         self.lines.unwrap_or_default()
     }
 }
 
-/// Extends a hash by one word.
 pub(crate) const fn mix(hash: u64, word: u64) -> u64 {
     (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }

@@ -13,10 +13,8 @@ use crate::books::Orders;
 use crate::chance::Chance;
 use crate::plan::{MIDNIGHT, MS, Plan};
 
-/// Time without a message after which the exchange sends a heartbeat. A quarter of the real value, as for all
-/// times of a simulated feed.
+/// Silence after which the exchange sends a heartbeat: as all times of a feed, a quarter of the real one.
 const HEARTBEAT_NS: u64 = 250 * MS;
-/// Limit of messages in a packet.
 const MOST_IN_PACKET: u64 = 6;
 
 /// The faults of a line's datagrams.
@@ -28,7 +26,6 @@ pub(crate) struct Line {
     pub(crate) twice: u64,
     /// The least and the greatest delay in ns. Where they differ, datagrams overtake one another.
     pub(crate) delay: (u64, u64),
-    /// The line is dead until this time.
     pub(crate) dead_until: u64,
 }
 
@@ -45,18 +42,17 @@ impl Line {
     }
 }
 
-/// An exchange.
 #[derive(Debug)]
 pub(crate) struct Venue {
     number: usize,
     seed: u64,
     symbols: u16,
     chance: Chance,
-    exchange: Exchange,
+    pub(crate) exchange: Exchange,
     /// Approximate limit of live orders.
     live_orders: u32,
     /// The orders themselves, if they are published.
-    orders: Option<Orders>,
+    pub(crate) orders: Option<Orders>,
     history: History,
     server: RetransmissionServer,
     session: MoldSession,
@@ -191,17 +187,6 @@ impl Venue {
         self.next - 1
     }
 
-    /// The current books.
-    pub(crate) fn exchange(&self) -> &Exchange {
-        &self.exchange
-    }
-
-    /// All orders, if they are published.
-    pub(crate) const fn orders(&self) -> Option<&Orders> {
-        self.orders.as_ref()
-    }
-
-    /// The names of its stocks.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> + '_ {
         (1..=self.symbols).filter_map(|locate| {
             let symbol = self.exchange.symbol(locate)?;

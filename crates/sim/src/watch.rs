@@ -6,7 +6,7 @@ use tapeline_omm::rwf::{DataState, DataType, Header, Map, MessageClass, MessageV
 use tapeline_plant::tick::Kind;
 
 use crate::image::Image;
-use crate::invariants::{Invariant, Wrong};
+use crate::invariants::{Invariant, Wrong, broken};
 use crate::plan::{SERVICE_NAME, of_label};
 use crate::record::{Record, Said, VIEWS, is_in};
 
@@ -17,7 +17,6 @@ struct Place {
     at: usize,
 }
 
-/// An open item of a client.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) name: String,
@@ -37,7 +36,8 @@ pub(crate) struct Watch {
     /// Another image may arrive at any time, after a request or a loss.
     may_jump: bool,
     was_reissued: bool,
-    had_view: bool,
+    /// It was once requested with a view.
+    pub(crate) had_view: bool,
     image: Image,
     /// More parts of the current image follow.
     is_in_parts: bool,
@@ -66,7 +66,6 @@ impl Watch {
         }
     }
 
-    /// Takes a changed request.
     pub(crate) fn reissued(&mut self, view: usize) {
         (self.may_jump, self.was_reissued) = (true, true);
         self.had_view |= view > 0;
@@ -81,11 +80,6 @@ impl Watch {
         of_label(&self.name).0 == SERVICE_NAME
     }
 
-    /// Whether it was ever requested with a view.
-    pub(crate) const fn had_view(&self) -> bool {
-        self.had_view
-    }
-
     /// Takes the loss of its connection: the next one begins with an image, no older than `floor`.
     pub(crate) fn lost(&mut self, floor: usize) {
         self.places.clear();
@@ -96,7 +90,6 @@ impl Watch {
         self.views = vec![self.view];
     }
 
-    /// Takes a state from the consumer.
     pub(crate) fn state(&mut self, stream: StreamState, data: DataState) {
         if data != DataState::NO_CHANGE {
             self.data = data;
@@ -129,8 +122,7 @@ impl Watch {
             }
             MessageClass::UPDATE => {
                 if self.is_in_parts {
-                    let what = format!("{}: an update between the parts of an image", self.name);
-                    return Err((Invariant::NextTick, what));
+                    broken!(NextTick, "{}: an update between the parts of an image", self.name);
                 }
                 self.update(&message, record)?;
                 self.image.fold(&message).map_err(|what| (Invariant::NextTick, what))
@@ -143,7 +135,7 @@ impl Watch {
             }
             // A client's generic message, echoed to all: it must belong to this item.
             MessageClass::GENERIC if *message.payload() == *of_label(&self.name).1.as_bytes() => Ok(()),
-            class => Err((Invariant::NextTick, format!("{}: a {class} of nobody's", self.name))),
+            class => broken!(NextTick, "{}: a {class} of nobody's", self.name),
         }
     }
 
@@ -155,9 +147,9 @@ impl Watch {
         // A JSON client receives states item by item, and never one that has already passed.
         let is_untold = self.is_text && stands_at.is_some_and(|seq| record.has_doubted_since(seq));
         let Some(item) = record.item_mut(&name) else {
-            return Err((Invariant::Image, format!("an image of {name}, which the plant never named")));
+            broken!(Image, "an image of {name}, which the plant never named");
         };
-        let now = self.image.hash();
+        let now = self.image.hash;
         let from = self.places.iter().map(|place| place.at).min().unwrap_or(self.floor.saturating_sub(1));
         let mut places = Vec::new();
         // Requested by the application, or by the consumer for a new user of an open stream.
@@ -183,14 +175,14 @@ impl Watch {
             }
         }
         if places.is_empty() {
-            let what = format!(
+            broken!(
+                Image,
                 "{name}: an image (view {:?}) that it never was from its tick {from} to {}, standing at {:?}: {:?}",
                 self.views,
                 item.said.len(),
                 self.places,
                 message.header()
             );
-            return Err((Invariant::Image, what));
         }
         // Requests are answered in order; a view may have been requested more than once.
         let first = self.views.iter().position(|view| places.iter().any(|place| place.view == *view));
@@ -212,13 +204,13 @@ impl Watch {
             }
         }
         if places.is_empty() {
-            let what = format!(
+            broken!(
+                NextTick,
                 "{}: an update that is not the next tick behind {:?} of {}: {message:?}",
                 self.name,
                 self.places,
                 said.len()
             );
-            return Err((Invariant::NextTick, what));
         }
         self.places = places;
         Ok(())
@@ -233,11 +225,10 @@ impl Watch {
             let to = item.said.get(place.at + 1).map_or(record.seq, |next| next.seq - 1);
             record.was(item.channel, is_suspect, from, to)
         });
-        if was_so {
-            return Ok(());
+        if !was_so {
+            broken!(State, "{}: an image that is {}, when its channel was not", self.name, self.data);
         }
-        let what = format!("{}: an image that is {}, when its channel was not", self.name, self.data);
-        Err((Invariant::State, what))
+        Ok(())
     }
 
     /// Checks that it equals the plant's item.
@@ -246,7 +237,7 @@ impl Watch {
     /// It differs; the text says how.
     pub(crate) fn check_current(&self, record: &mut Record) -> Result<(), Wrong> {
         let wrong = |what: String| Err((Invariant::Liveness, format!("{}: {what}", self.name)));
-        let missed = record.missed();
+        let missed = record.missed;
         let Some(item) = record.item_mut(&self.name) else {
             // Its image may have been lost, and no other is sent.
             return if missed.is_some() { Ok(()) } else { wrong("the plant does not have it".to_owned()) };
@@ -257,7 +248,7 @@ impl Watch {
             return if is_lost { Ok(()) } else { wrong("it has no image".to_owned()) };
         }
         let (view, last) = (self.view, item.said.len() - 1);
-        if self.image.hash() != item.hash(view, last) {
+        if self.image.hash != item.hash(view, last) {
             return wrong(format!("it is not what the plant has, at {:?} of {last}", self.places));
         }
         let (channel, is_suspect) = (item.channel, self.data == DataState::SUSPECT);

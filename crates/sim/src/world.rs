@@ -17,9 +17,9 @@ use crate::doors::{Gone, Guest, HubSide, Room};
 use crate::end::{End, WIDE_BUFFERS};
 use crate::hostile::Hostile;
 use crate::image::Fields;
-use crate::invariants::{Broken, Invariant, Wrong};
+use crate::invariants::{Broken, Invariant, Wrong, broken};
 use crate::journal::{Death, Keeper, Shelf};
-use crate::network::{LinkId, Network, Path};
+use crate::network::{LinkId, Network, Path, Side};
 use crate::plan::{
     ASKED, BEGIN, Fault, ITEMS, MS, Manner, PROVIDED, Plan, SERVICE, UNASKED, label, of_label, orders,
     provided_id,
@@ -32,7 +32,6 @@ use crate::tape::{Clock, Pictures, Reader};
 use crate::trace::{Trace, Who, mix};
 use crate::venue::Venue;
 
-/// An event.
 #[derive(Debug)]
 enum Event {
     Feed(usize),
@@ -50,7 +49,6 @@ enum Event {
     Plant,
     Journal,
     Hub,
-    /// The image store takes a turn.
     Images,
     /// A hub in its own process joins the plant of this life.
     HubComes(usize),
@@ -60,7 +58,6 @@ enum Event {
     /// An item of a provider service changes.
     Market,
     Fault(usize),
-    /// The access rules change.
     Rules,
     Restart,
     /// The journal's disk becomes healthy again, unless another fault has hit it since.
@@ -172,7 +169,6 @@ impl Totals {
     }
 }
 
-/// A world.
 struct World {
     plan: Plan,
     agenda: Agenda<Event>,
@@ -217,7 +213,7 @@ pub(crate) fn run(plan: Plan, is_read: bool) -> Outcome {
         Broken { invariant, at_ns, what }
     });
     let totals = world.totals();
-    let hash = mix(world.trace.hash(), world.network.hash());
+    let hash = mix(world.trace.hash, world.network.hash);
     Outcome { hash, lines: world.trace.into_lines(), broken, totals }
 }
 
@@ -290,7 +286,6 @@ impl World {
         world
     }
 
-    /// Schedules the recurring events.
     fn put_all(&mut self) {
         for feed in 0..self.venues.len() {
             self.agenda.put(BEGIN + self.chance.below(200 * MS), Event::Feed(feed));
@@ -303,14 +298,11 @@ impl World {
         if self.plan.keeps_images {
             self.agenda.put(BEGIN, Event::Images);
         }
-        for client in 0..self.clients.len() {
-            self.agenda.put(BEGIN + self.chance.below(300 * MS), Event::Client(client));
-        }
-        for hostile in 0..self.hostile.len() {
-            self.agenda.put(BEGIN + self.chance.below(300 * MS), Event::Hostile(hostile));
-        }
-        for source in 0..self.sources.len() {
-            self.agenda.put(BEGIN + self.chance.below(300 * MS), Event::Source(source));
+        let clients = (0..self.clients.len()).map(Event::Client);
+        let hostile = (0..self.hostile.len()).map(Event::Hostile);
+        let sources = (0..self.sources.len()).map(Event::Source);
+        for event in clients.chain(hostile).chain(sources) {
+            self.agenda.put(BEGIN + self.chance.below(300 * MS), event);
         }
         if !self.sources.is_empty() {
             self.agenda.put(BEGIN, Event::Market);
@@ -358,9 +350,10 @@ impl World {
             Event::Source(source) => {
                 self.source(source);
                 if let Some((post, part)) = self.sources[source].misplaced() {
-                    let what =
-                        format!("source {source} got part {part} of post {post} twice, or out of its order");
-                    return Err((Invariant::Posts, what));
+                    broken!(
+                        Posts,
+                        "source {source} got part {part} of post {post} twice, or out of its order"
+                    );
                 }
             }
             Event::Market => self.market(),
@@ -457,17 +450,13 @@ impl World {
 
     /// Restarts the plant after the last tick of its journal; retries later if the disk does not allow it.
     fn restart(&mut self) -> Result<(), Wrong> {
-        let keeper = match &mut self.shelf {
-            None => None,
-            Some(shelf) => match shelf.open()? {
-                Some(keeper) => Some(keeper),
-                None => {
-                    self.agenda.put(self.now + AGAIN_NS, Event::Restart);
-                    return Ok(());
-                }
-            },
-        };
-        let after = keeper.as_ref().map_or(0, Keeper::after);
+        let keeper = self.shelf.as_mut().map(Shelf::open).transpose()?;
+        if let Some(None) = keeper {
+            self.agenda.put(self.now + AGAIN_NS, Event::Restart);
+            return Ok(());
+        }
+        let keeper = keeper.flatten();
+        let after = keeper.as_ref().map_or(0, |keeper| keeper.after);
         self.life += 1;
         self.records.push(Record::behind(after));
         let process = Process::new(&self.plan, &self.names, self.rules, &self.clock, keeper)?;
@@ -485,7 +474,6 @@ impl World {
         }
     }
 
-    /// Serves a request of the plant.
     fn want(&mut self, wanted: Wanted) -> Result<(), Wrong> {
         let now = self.now;
         match wanted {
@@ -570,8 +558,7 @@ impl World {
         if is_harmed && (is_slow || is_silent) || has_left && is_silent {
             return Ok(());
         }
-        let what = format!("client {number}, who did nothing wrong, was made to go: {}", gone.end);
-        Err((Invariant::Ends, what))
+        broken!(Ends, "client {number}, who did nothing wrong, was made to go: {}", gone.end)
     }
 
     fn client(&mut self, number: usize) -> Result<(), Wrong> {
@@ -583,14 +570,11 @@ impl World {
         let wants = client.turn(&mut sight)?;
         if wants.rebirth {
             if manner == Manner::Prompt {
-                return Err((
-                    Invariant::Ends,
-                    format!("client {number}, who did nothing wrong, was logged out"),
-                ));
+                broken!(Ends, "client {number}, who did nothing wrong, was logged out");
             }
             self.say(Who::Client(number), "begins anew", 0, String::new);
             if let Some(end) = &self.clients[number].end {
-                self.network.close(end.link, crate::network::Side::Client);
+                self.network.close(end.link, Side::Client);
             }
             self.clients[number].restart();
             return Ok(());
@@ -658,7 +642,6 @@ impl World {
     fn fault(&mut self, number: usize) -> Result<(), Wrong> {
         let (now, (_, fault)) = (self.now, self.plan.faults[number]);
         self.say(Who::World, "fault", number as u64, || format!("{fault:?}"));
-        let harmed = |client: usize| self.clients[client].manner != Manner::Prompt;
         match fault {
             Fault::PlantStalls { ns } => self.plant_asleep_until = now + ns,
             Fault::HubStalls { ns } => self.hub_asleep_until = now + ns,
@@ -672,26 +655,23 @@ impl World {
                     self.agenda.put(now + ns, Event::DiskHeals(self.illnesses));
                 }
             }
-            Fault::Break { client } if harmed(client) => {
-                if let Some(end) = &self.clients[client].end {
-                    self.network.break_off(end.link);
-                }
+            Fault::Break { client }
+            | Fault::HalfOpen { client }
+            | Fault::Stall { client, .. }
+            | Fault::Sleeps { client, .. }
+            | Fault::Restarts { client }
+                if self.clients[client].manner == Manner::Prompt => {}
+            Fault::Break { client } => self.break_client(client),
+            Fault::HalfOpen { client } => {
+                self.clients[client].end.iter().for_each(|end| self.network.fall_silent(end.link));
             }
-            Fault::HalfOpen { client } if harmed(client) => {
-                if let Some(end) = &self.clients[client].end {
-                    self.network.fall_silent(end.link);
-                }
+            Fault::Stall { client, ns } => {
+                let end = self.clients[client].end.iter();
+                end.for_each(|end| self.network.stall(end.link, Side::Client, now + ns));
             }
-            Fault::Stall { client, ns } if harmed(client) => {
-                if let Some(end) = &self.clients[client].end {
-                    self.network.stall(end.link, crate::network::Side::Client, now + ns);
-                }
-            }
-            Fault::Sleeps { client, ns } if harmed(client) => self.clients[client].asleep_until = now + ns,
-            Fault::Restarts { client } if harmed(client) => {
-                if let Some(end) = &self.clients[client].end {
-                    self.network.break_off(end.link);
-                }
+            Fault::Sleeps { client, ns } => self.clients[client].asleep_until = now + ns,
+            Fault::Restarts { client } => {
+                self.break_client(client);
                 self.clients[client].restart();
             }
             Fault::Silence { feed, ns } => self.venues[feed].silent_until = now + ns,
@@ -704,20 +684,19 @@ impl World {
             }
             Fault::SourceBreaks { source } => self.break_source(source),
             Fault::SourceHalfOpen { source } => {
-                if let Some(end) = &self.sources[source].end {
-                    self.network.fall_silent(end.link);
-                }
+                self.sources[source].end.iter().for_each(|end| self.network.fall_silent(end.link));
             }
             Fault::ServerDies { feed, ns } => self.venues[feed].server_dead_until = now + ns,
-            _ => {}
         }
         Ok(())
     }
 
+    fn break_client(&mut self, client: usize) {
+        self.clients[client].end.iter().for_each(|end| self.network.break_off(end.link));
+    }
+
     fn break_source(&mut self, source: usize) {
-        if let Some(end) = &self.sources[source].end {
-            self.network.break_off(end.link);
-        }
+        self.sources[source].end.iter().for_each(|end| self.network.break_off(end.link));
         self.sources[source].lose(self.now, &mut self.network);
     }
 
@@ -730,7 +709,6 @@ impl World {
         self.send(feed, datagrams);
     }
 
-    /// Ends the hub's own process.
     fn hub_ends(&mut self, ns: u64) {
         let Some(process) = &mut self.process else { return };
         let Some(hub) = process.hub.take() else { return };
@@ -741,7 +719,6 @@ impl World {
         self.agenda.put(self.now + ns, Event::HubComes(self.life));
     }
 
-    /// Another hub joins a running plant.
     fn hub_comes(&mut self, life: usize) -> Result<(), Wrong> {
         let Some(process) = self.process.as_mut().filter(|_| life == self.life) else { return Ok(()) };
         let tape = process.plant.tape();
@@ -754,7 +731,6 @@ impl World {
         Ok(())
     }
 
-    /// The image store takes a turn.
     fn images(&mut self) -> Result<(), Wrong> {
         let now = self.now;
         self.agenda.put(now + MS, Event::Images);
@@ -781,7 +757,6 @@ impl World {
         Ok(())
     }
 
-    /// Ends all faults.
     fn calm(&mut self) {
         self.is_calm = true;
         self.say(Who::World, "calms down", 0, String::new);
@@ -806,23 +781,19 @@ impl World {
     }
 
     fn check_end(&mut self) -> Result<(), Wrong> {
-        let Some(process) = &mut self.process else {
-            return Err((Invariant::Liveness, "the plant is not there".to_owned()));
-        };
-        let Some(hub) = &process.hub else {
-            return Err((Invariant::Liveness, "the hub is not there".to_owned()));
-        };
+        let Some(process) = &mut self.process else { broken!(Liveness, "the plant is not there") };
+        let Some(hub) = &process.hub else { broken!(Liveness, "the hub is not there") };
         hub.check_quiet(process.plant.tape())?;
         if let (Some(shelf), Some(keeper)) = (&mut self.shelf, &mut process.keeper) {
             keeper.check_quiet(process.plant.tape(), shelf)?;
-            self.totals.kept += keeper.after() + process.plant.tape().published() as u64 - keeper.missing();
+            self.totals.kept += keeper.after + process.plant.tape().published() as u64 - keeper.missing();
         }
         for feed in 0..self.plan.feeds {
             check_feed(feed, &self.venues[feed], &process.plant, &self.records[self.life])?;
         }
         let down = process.plant.down();
         if !down.is_empty() {
-            return Err((Invariant::Liveness, format!("services are down: {down:?}")));
+            broken!(Liveness, "services are down: {down:?}");
         }
         for client in &self.clients {
             let record = &mut self.records[self.life];
@@ -837,17 +808,16 @@ impl World {
     }
 
     fn totals(&self) -> Totals {
-        Totals {
+        let mut totals = Totals {
             messages: self.venues.iter().map(Venue::messages).sum(),
-            numbers_again: self.records.iter().map(Record::ended).sum(),
+            numbers_again: self.records.iter().map(|record| record.ended).sum(),
             receipts: self.clients.iter().map(|client| client.talk.receipts).sum(),
             own: self.clients.iter().map(|client| client.talk.heard).sum(),
-            texts: self.clients.iter().map(|client| client.texts).sum(),
-            orders: self.clients.iter().map(|client| client.orders).sum(),
-            lost: self.records.iter().map(|record| record.lost() as u64).sum(),
-            checked: self.clients.iter().map(|client| client.checked).sum(),
+            lost: self.records.iter().map(|record| record.lost as u64).sum(),
             ..self.totals
-        }
+        };
+        self.clients.iter().for_each(|client| totals.add(&client.totals));
+        totals
     }
 }
 
@@ -857,23 +827,22 @@ fn check_provided(item: &str, markets: &[Vec<u64>], record: &Record) -> Result<(
     let market = PROVIDED.iter().zip(markets).find(|(provided, _)| **provided == service);
     let Some((_, values)) = market else { return Ok(()) };
     let Some(value) = place(name.as_bytes()).map(|place| values[place]) else { return Ok(()) };
-    if record.missed().is_some() {
+    if record.missed.is_some() {
         return Ok(());
     }
     // Clients may have posted additional fields.
     let are_there = |fields: &Fields| fields_of(value).iter().all(|(fid, is)| fields.get(fid) == Some(is));
-    if record.item(item).is_some_and(|item| are_there(&item.image.fields)) {
-        return Ok(());
+    if !record.item(item).is_some_and(|item| are_there(&item.image.fields)) {
+        broken!(Books, "{item}: its sources have {value}, and the plant has not");
     }
-    Err((Invariant::Books, format!("{item}: its sources have {value}, and the plant has not")))
+    Ok(())
 }
 
-/// Checks that a feed's channel is live, and that its books are the exchange's unless it reports that they may
-/// differ.
+/// Checks that a feed is live, and that its books are the exchange's unless it says that they may differ.
 fn check_feed(feed: usize, venue: &Venue, plant: &Plant, record: &Record) -> Result<(), Wrong> {
     let channel = plant.channel(feed);
     if channel.state() != State::Live {
-        return Err((Invariant::Liveness, format!("feed {feed} is {}", channel.state())));
+        broken!(Liveness, "feed {feed} is {}", channel.state());
     }
     let is_damaged = channel.damaged_from().is_some();
     if !record.is_whole(feed as u16) {
@@ -881,8 +850,7 @@ fn check_feed(feed: usize, venue: &Venue, plant: &Plant, record: &Record) -> Res
         return Ok(());
     }
     if is_damaged != record.is_suspect(feed as u16) {
-        let what = format!("feed {feed}: damaged is {is_damaged}, and its subscribers were told otherwise");
-        return Err((Invariant::State, what));
+        broken!(State, "feed {feed}: damaged is {is_damaged}, and its subscribers were told otherwise");
     }
     if is_damaged {
         return Ok(());
@@ -890,14 +858,15 @@ fn check_feed(feed: usize, venue: &Venue, plant: &Plant, record: &Record) -> Res
     let counters = channel.counters();
     for (locate, name) in (1..).zip(venue.names()) {
         let name = if feed == 0 { name } else { format!("{name}.{feed}") };
-        let best = venue.exchange().top(locate);
+        let best = venue.exchange.top(locate);
         let published = record.item(&name);
         if !published.is_some_and(|item| crate::books::has(&item.image.fields, best)) {
-            let what =
-                format!("feed {feed}, {name}: the exchange has {best:?}, the plant does not; {counters:?}");
-            return Err((Invariant::Books, what));
+            broken!(
+                Books,
+                "feed {feed}, {name}: the exchange has {best:?}, the plant does not; {counters:?}"
+            );
         }
-        if let Some(all) = venue.orders() {
+        if let Some(all) = &venue.orders {
             let name = orders(&name);
             let wrong =
                 |what: String| (Invariant::Books, format!("feed {feed}, {name}: {what}; {counters:?}"));
