@@ -1,5 +1,6 @@
 //! The configuration of a plant. Programs fill it in, from a file or directly.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -264,14 +265,11 @@ impl SourcesConfig {
     /// plus the allocator's overhead.
     #[must_use]
     pub fn standby_bound(&self) -> usize {
-        let mut warm: Vec<usize> = Vec::new();
-        for service in &self.settings.services {
-            if let Sourcing::Providers { of, policy: Policy::Warm } = &service.sources {
-                warm.extend(of);
-            }
-        }
-        warm.sort_unstable();
-        warm.dedup();
+        let warm = self.settings.services.iter().filter_map(|service| match &service.sources {
+            Sourcing::Providers { of, policy: Policy::Warm } => Some(of),
+            _ => None,
+        });
+        let warm: BTreeSet<&usize> = warm.flatten().collect();
         let publishers = self.door.as_ref().map_or(0, |door| door.max_connections);
         let each = self.settings.standby_bytes.saturating_add(self.settings.standby_bytes / 4);
         each.saturating_mul(warm.len().saturating_add(publishers))

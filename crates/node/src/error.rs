@@ -36,7 +36,6 @@ impl Error {
         Some(self.hint.as_str()).filter(|hint| !hint.is_empty())
     }
 
-    /// Adds the cause.
     #[must_use]
     pub(crate) fn because(self, cause: impl Into<Cause>) -> Self {
         Self { cause: Some(cause.into()), ..self }
@@ -54,14 +53,12 @@ impl Error {
 
     /// Creates the error of a journal, with its advice.
     pub(crate) fn of_journal(what: impl Into<String>, error: tapeline_journal::Error) -> Self {
-        let hint = error.hint().unwrap_or_default();
-        Self::hinted(what, hint).because(error)
+        Self::hinted(what, error.hint().unwrap_or_default()).because(error)
     }
 
     /// Creates the error of a ring, with its advice.
     pub(crate) fn of_ring(what: impl Into<String>, error: tapeline_ring::Error) -> Self {
-        let hint = error.hint().unwrap_or_default();
-        Self::hinted(what, hint).because(error)
+        Self::hinted(what, error.hint().unwrap_or_default()).because(error)
     }
 }
 

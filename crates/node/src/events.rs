@@ -5,12 +5,11 @@
 //! and the rest are counted in one event. Memory: three numbers for each kind, whatever the number of peers.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tapeline_measure::Nanos;
 
-/// Maximum events of one kind per second: enough to see what happens, while a day's events are a few hundred
-/// MB of text at most.
+/// Maximum events of one kind per second: a day's events are then a few hundred MB of text at most.
 const MOST_EVENTS: u64 = 20;
 const PERIOD_NS: i64 = 1_000_000_000;
 
@@ -89,49 +88,31 @@ pub(crate) enum Kind {
     Zeromq,
     /// A provider or publisher, or a message from one.
     Source,
-    /// A recovery server.
     Recovery,
     /// A port cannot accept connections.
     Accept,
 }
 
 impl Kind {
-    const ALL: [Self; 11] = [
-        Self::Login,
-        Self::Gone,
-        Self::Refused,
-        Self::Denied,
-        Self::NeverOpened,
-        Self::Unreadable,
-        Self::Kdb,
-        Self::Zeromq,
-        Self::Source,
-        Self::Recovery,
-        Self::Accept,
+    /// All kinds, each with its name.
+    const ALL: [(Self, &str); 11] = [
+        (Self::Login, "hub: logins"),
+        (Self::Gone, "hub: sessions that are gone"),
+        (Self::Refused, "hub: refused logins"),
+        (Self::Denied, "hub: denied items"),
+        (Self::NeverOpened, "hub: connections that never opened"),
+        (Self::Unreadable, "hub: messages that cannot be read or sent"),
+        (Self::Kdb, "kdb+ clients"),
+        (Self::Zeromq, "zeromq: subscribers"),
+        (Self::Source, "sources"),
+        (Self::Recovery, "recovery"),
+        (Self::Accept, "ports that cannot accept connections"),
     ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Login => "hub: logins",
-            Self::Gone => "hub: sessions that are gone",
-            Self::Refused => "hub: refused logins",
-            Self::Denied => "hub: denied items",
-            Self::NeverOpened => "hub: connections that never opened",
-            Self::Unreadable => "hub: messages that cannot be read or sent",
-            Self::Kdb => "kdb+ clients",
-            Self::Zeromq => "zeromq: subscribers",
-            Self::Source => "sources",
-            Self::Recovery => "recovery",
-            Self::Accept => "ports that cannot accept connections",
-        }
-    }
 }
 
-/// Counts the events that peers cause; it stores no text.
+/// Counts the events that peers cause, by kind; it stores no text.
 #[derive(Debug)]
-struct Limiter {
-    kinds: [Period; Kind::ALL.len()],
-}
+struct Limiter([Period; Kind::ALL.len()]);
 
 #[derive(Clone, Copy, Debug)]
 struct Period {
@@ -145,14 +126,10 @@ impl Period {
 }
 
 impl Limiter {
-    const fn new() -> Self {
-        Self { kinds: [Period::NONE; Kind::ALL.len()] }
-    }
-
     /// Whether an event of this kind is reported, and the count of events left out before it, if that is due.
     fn admit(&mut self, now: Nanos, kind: Kind) -> (bool, Option<Event>) {
         let before = self.end_period(now, kind);
-        let period = &mut self.kinds[kind as usize];
+        let period = &mut self.0[kind as usize];
         let is_admitted = period.reported < MOST_EVENTS;
         if is_admitted {
             period.reported += 1;
@@ -164,26 +141,27 @@ impl Limiter {
 
     /// The counts that are due although no event follows.
     fn due(&mut self, now: Nanos) -> Vec<Event> {
-        Kind::ALL.iter().filter_map(|kind| self.end_period(now, *kind)).collect()
+        Kind::ALL.iter().filter_map(|(kind, _)| self.end_period(now, *kind)).collect()
     }
 
     /// Every count that was not reported yet, as the plant ends.
     fn rest(&mut self, now: Nanos) -> Vec<Event> {
-        self.kinds.iter_mut().for_each(|period| period.begun = Nanos(0));
+        self.0.iter_mut().for_each(|period| period.begun = Nanos(0));
         self.due(now)
     }
 
     /// Starts another period if the last one has ended. Returns the count of events left out in it.
     fn end_period(&mut self, now: Nanos, kind: Kind) -> Option<Event> {
-        let period = &mut self.kinds[kind as usize];
+        let period = &mut self.0[kind as usize];
         // A clock that was set back also ends the period.
         if (0..PERIOD_NS).contains(&now.since(period.begun)) {
             return None;
         }
         let Period { left_out, .. } = std::mem::replace(period, Period { begun: now, ..Period::NONE });
+        let (_, name) = Kind::ALL[kind as usize];
         (left_out > 0).then(|| Event {
             time: Some(now),
-            ..Event::new(Severity::Info, format_args!("{}: {left_out} more lines left out", kind.name()))
+            ..Event::new(Severity::Info, format_args!("{name}: {left_out} more lines left out"))
         })
     }
 }
@@ -213,7 +191,7 @@ impl Events {
     /// the plant.
     #[must_use]
     pub fn new(take: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        Self { take: Arc::new(take), limiter: Arc::new(Mutex::new(Limiter::new())) }
+        Self { take: Arc::new(take), limiter: Arc::new(Mutex::new(Limiter([Period::NONE; Kind::ALL.len()]))) }
     }
 
     /// Passes events to the subscriber of the `tracing` crate: notes as `info`, advice in the field `hint`.
@@ -230,7 +208,6 @@ impl Events {
         })
     }
 
-    /// Reports an event.
     pub(crate) fn report(&self, event: &Event) {
         (self.take)(event);
     }
@@ -257,6 +234,10 @@ impl Events {
         self.report(&Event { hint, ..Event::new(Severity::Error, text) });
     }
 
+    fn limiter(&self) -> MutexGuard<'_, Limiter> {
+        self.limiter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The events to report for an event that a peer caused: none if there were too many of its kind.
     pub(crate) fn of_peer(
         &self,
@@ -265,8 +246,7 @@ impl Events {
         severity: Severity,
         text: impl fmt::Display,
     ) -> impl Iterator<Item = Event> {
-        let (is_admitted, before) =
-            self.limiter.lock().unwrap_or_else(PoisonError::into_inner).admit(now, kind);
+        let (is_admitted, before) = self.limiter().admit(now, kind);
         let event = is_admitted.then(|| Event { time: Some(now), ..Event::new(severity, text) });
         before.into_iter().chain(event)
     }
@@ -276,16 +256,15 @@ impl Events {
         self.of_peer(now, kind, severity, text).for_each(|event| self.report(&event));
     }
 
-    /// Reports how many events were left out in the last second. Callers of [`peer`](Self::peer) call this
-    /// about once a second.
+    /// Reports how many events were left out. Callers of [`peer`](Self::peer) call this about once a second.
     pub(crate) fn left_out(&self, now: Nanos) {
-        let due = self.limiter.lock().unwrap_or_else(PoisonError::into_inner).due(now);
+        let due = self.limiter().due(now);
         due.iter().for_each(|event| self.report(event));
     }
 
     /// Reports how many events were left out and not counted yet, as the plant ends.
     pub(crate) fn end(&self, now: Nanos) {
-        let rest = self.limiter.lock().unwrap_or_else(PoisonError::into_inner).rest(now);
+        let rest = self.limiter().rest(now);
         rest.iter().for_each(|event| self.report(event));
     }
 }

@@ -19,7 +19,7 @@ use crate::config::{Config, Feed, Receive};
 use crate::error::Context;
 use crate::events::Events;
 use crate::hub::{Joining, RunningHub};
-use crate::image_server::RunningImageServer;
+use crate::image_server;
 use crate::inputs::intake::{Complaints, LONGEST_SLEEP, Source};
 use crate::inputs::recorded::Recorded;
 use crate::inputs::recovery::Recovery;
@@ -27,8 +27,9 @@ use crate::journal::{Gate, RunningJournal};
 use crate::kdb::publishing::Publishing;
 use crate::kdb::{KdbReport, RunningKdb};
 use crate::readers::counting::{
-    Counting, FeedFigures, LatestSnapshot, OfHub, PlantFigures, Served, SnapshotWriter, snapshots_between,
+    Counting, FeedFigures, LatestSnapshot, PlantFigures, Served, SnapshotWriter, snapshots_between,
 };
+use crate::readers::reader::Reader;
 use crate::report::{PlantReport, Ready};
 use crate::sources::RunningSources;
 use crate::stat::file::{self, Found};
@@ -39,8 +40,7 @@ use crate::{Error, Result, Stop, web};
 /// Sleeping subscribers are woken after this many datagrams, and after the last of a batch. With a larger
 /// number they would sleep through a burst; with a smaller one they would fall asleep again during it.
 const WAKE_EVERY: usize = 8;
-/// How long the plant sleeps while a retransmission is pending: about as long as an answer takes on the same
-/// host.
+/// How long the plant sleeps while a retransmission is pending: an answer on the same host takes as long.
 const WHILE_RECOVERING: Duration = Duration::from_micros(200);
 /// The longest sleep while the plant waits for other threads, which cannot wake it together with sockets.
 const BETWEEN_THREADS: Duration = Duration::from_micros(500);
@@ -67,8 +67,7 @@ struct Inlet {
 }
 
 impl Inlet {
-    /// Warns the operator once if a session was received only from its middle on, with the consequence and
-    /// the remedy.
+    /// Warns once if a session was received only from its middle on, with the consequence and the remedy.
     fn tell_late(&mut self, events: &Events) {
         let late = self.channel.begun_late_at();
         if late != self.told_late
@@ -90,11 +89,10 @@ impl Inlet {
 
     /// Whether no more input is expected.
     fn is_over(&self, now: Nanos) -> bool {
-        self.file.as_ref().map_or_else(|| self.channel.is_over(now), Recorded::is_over)
+        self.file.as_ref().map_or_else(|| self.channel.is_over(now), |file| file.is_over)
     }
 }
 
-/// A plant at work.
 struct Running {
     inlets: Vec<Inlet>,
     sources: Option<RunningSources>,
@@ -208,13 +206,12 @@ impl Plant {
     }
 }
 
-/// The plant's other threads.
 struct Threads {
     journal: Option<RunningJournal>,
     hub: Option<RunningHub>,
     zeromq: Option<RunningZeromq>,
     kdb: Option<RunningKdb>,
-    image_server: Option<RunningImageServer>,
+    image_server: Option<Reader<()>>,
     web: Option<Server>,
     counting: Counting,
 }
@@ -238,8 +235,8 @@ impl Threads {
     /// Opens the ports and starts the threads, which wait for the ring. Call before the plant's thread is
     /// pinned: the others inherit its CPU affinity.
     fn start(config: &mut Config, events: &Events) -> Result<(Self, Beside)> {
-        let journal = config.journal.as_ref().map(|journal| RunningJournal::start(journal, events));
-        let journal = journal.transpose()?;
+        let journal =
+            config.journal.as_ref().map(|journal| RunningJournal::start(journal, events)).transpose()?;
         let after = journal.as_ref().map(|journal| journal.after).unwrap_or_default();
         let mut excuses = Vec::new();
         let mut gate = || {
@@ -247,9 +244,8 @@ impl Threads {
             excuses.extend(gate.as_ref().map(Gate::excuse));
             gate
         };
-        let images = config.images.take();
-        let image_server = images.map(|images| RunningImageServer::start(images, &config.ring, events));
-        let image_server = image_server.transpose()?;
+        let serve_images = |images| image_server::start(images, &config.ring, events);
+        let image_server = config.images.take().map(serve_images).transpose()?;
         let sources = config.sources.take().map(|sources| RunningSources::open(sources, events));
         let (sources, demanding) = sources.transpose()?.unzip();
         let (snapshots, of_plant) = snapshots_between();
@@ -270,16 +266,11 @@ impl Threads {
         let kdb = config.kdb.take();
         let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept, after), most_tick, events));
         let (kdb, rows) = kdb.transpose()?.unzip();
-        let hub = config.hub.take();
-        let hub =
-            hub.map(|hub| RunningHub::start(hub, demanding, hub_snapshots, gate(), events)).transpose()?;
-        let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| OfHub {
-            latest: of_hub,
-            begin: snapshot::Hub {
-                address: hub.address.to_string(),
-                web: page.map(|address| address.to_string()),
-                ..begin
-            },
+        let start_hub = |hub| RunningHub::start(hub, demanding, hub_snapshots, gate(), events);
+        let hub = config.hub.take().map(start_hub).transpose()?;
+        let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| {
+            let (address, web) = (hub.address.to_string(), page.map(|address| address.to_string()));
+            (of_hub, snapshot::Hub { address, web, ..begin })
         });
         // Ends, and removes its file, before the plant has reported its end.
         let progress = journal.as_ref().map(RunningJournal::progress);
@@ -292,8 +283,7 @@ impl Threads {
         Ok((threads, Beside { sources, rows, snapshots, after, excuses }))
     }
 
-    /// The ring exists. Returns when every thread reads it, before the first tick, so that journal, images
-    /// and logs are complete.
+    /// The ring exists. Returns when every thread reads it, before the first tick: they miss nothing.
     fn join(
         mut self,
         config: &Config,
@@ -302,22 +292,20 @@ impl Threads {
         after: Seq,
     ) -> Result<Self> {
         self.counting.begin();
-        if let Some(journal) = self.journal.take() {
-            let (journal, seat) = journal.join(&config.ring)?;
-            running.sequencer.publisher().ring().exempt(seat);
-            running.journal = Some(journal);
+        let ring = running.sequencer.publisher().ring();
+        if let Some(journal) = &mut self.journal {
+            ring.exempt(journal.reader.join(&config.ring)?);
         }
+        running.journal = self.journal.take();
         for excuse in excuses {
-            running.sequencer.publisher().ring().excuse_while(excuse);
+            ring.excuse_while(excuse);
         }
         let hub = self.hub.take().map(|hub| hub.join(&config.ring, Joining::First(after))).transpose()?;
         self.hub = hub.map(|(hub, _)| hub);
-        self.zeromq = self.zeromq.take().map(|zeromq| zeromq.join(&config.ring)).transpose()?;
-        self.kdb = self.kdb.take().map(|kdb| kdb.join(&config.ring)).transpose()?;
-        if let Some(image_server) = self.image_server.take() {
-            let (image_server, seat) = image_server.join(&config.ring)?;
-            running.sequencer.publisher().ring().exempt(seat);
-            self.image_server = Some(image_server);
+        self.zeromq.iter_mut().try_for_each(|zeromq| zeromq.reader.join(&config.ring).map(|_| ()))?;
+        self.kdb.iter_mut().try_for_each(|kdb| kdb.reader.join(&config.ring).map(|_| ()))?;
+        if let Some(image_server) = &mut self.image_server {
+            ring.exempt(image_server.join(&config.ring)?);
         }
         Ok(self)
     }
@@ -329,13 +317,13 @@ impl Threads {
         let published = running.rows.as_ref().map(Publishing::report);
         failed.unless(running.close());
         report.hub = self.hub.and_then(|hub| failed.unless(hub.end()));
-        report.zeromq = self.zeromq.and_then(|zeromq| failed.unless(zeromq.end()));
-        let kdb = self.kdb.and_then(|kdb| failed.unless(kdb.end()));
+        report.zeromq = self.zeromq.and_then(|zeromq| failed.unless(zeromq.reader.end()));
+        let kdb = self.kdb.and_then(|kdb| failed.unless(kdb.reader.end()));
         report.kdb = kdb.map(|kdb| KdbReport { published: published.unwrap_or_default(), ..kdb });
         if let Some(image_server) = self.image_server {
             failed.unless(image_server.end());
         }
-        report.journal = journal.and_then(|journal| failed.unless(journal.end()));
+        report.journal = journal.and_then(|journal| failed.unless(journal.reader.end()));
         drop(self.web);
         drop(self.counting);
     }
@@ -360,7 +348,6 @@ fn sources_of(config: &Config) -> Vec<ItemSource> {
     feeds.chain(kdb).chain(services.map(|service| ItemSource::Service(service.id))).collect()
 }
 
-/// The options of the plant's ring.
 fn ring_options(config: &Config) -> tapeline_ring::Options {
     tapeline_ring::Options {
         capacity: config.ring_bytes,
@@ -642,7 +629,7 @@ impl Running {
         );
         report.sources = self.sources.as_ref().map(RunningSources::report);
         for (feed, inlet) in report.feeds.iter_mut().zip(&self.inlets) {
-            feed.damage = inlet.file.as_ref().and_then(Recorded::damage).map(str::to_owned);
+            feed.damage = inlet.file.as_ref().and_then(|file| file.damage.clone());
         }
         report
     }
@@ -681,17 +668,8 @@ impl Inlet {
         if feed.market_by_order {
             channel.publish_orders(book::BookSettings::default().max_orders);
         }
-        let file = match &feed.file {
-            Some(recording) => Some(Recorded::open(
-                recording,
-                feed.protocol,
-                config.publish,
-                feed.symbols.as_ref(),
-                &mut channel,
-                events,
-            )?),
-            None => None,
-        };
+        let open = |file| Recorded::open(file, feed, config.publish, &mut channel, events);
+        let file = feed.file.as_ref().map(open).transpose()?;
         let source = match &config.receive {
             Receive::Thread(pool) if !receivers.is_empty() => {
                 Source::thread(receivers, pool, config.spin, &feed.name, events)?
@@ -753,8 +731,7 @@ impl Inlet {
     }
 }
 
-/// While a subscriber keeps the ring full: names it once a second, and waits until it moves or a stop is
-/// requested.
+/// While a subscriber keeps the ring full: names it once a second, until it moves or a stop is requested.
 fn on_stall(ring: tapeline_ring::Name, stop: Stop, events: Events) -> tapeline_plant::OnStall {
     let mut said = 0;
     Box::new(move |_, stalled| {

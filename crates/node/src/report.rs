@@ -271,23 +271,28 @@ pub struct RecoveryReport {
 
 impl RecoveryReport {
     fn of(recovery: &Recovery, channel: &Channel) -> Self {
-        let (statistics, counters) = (recovery.statistics(), recovery.counters());
+        let (statistics, counters) = (recovery.statistics(), recovery.counters);
         let received = channel.line(Line::RECOVERY);
         // A change of sequence numbering is seen by the arbiter only, not by the client.
         let rejected = statistics.rejected_by_reason().chain([("other-numbering", received.stale_session)]);
-        let rejected = rejected.filter(|(_, count)| *count > 0);
         Self {
             requests: statistics.requests,
             answers: statistics.answers,
             recovered: received.first,
             timeouts: statistics.timeouts,
             given_up: statistics.given_up,
-            rejected: rejected.map(|(reason, count)| (reason.to_owned(), count)).collect(),
+            rejected: by_reason(rejected),
             strangers: counters.strangers,
             failures: counters.failures,
             connections: counters.connections,
         }
     }
+}
+
+/// The reasons that occurred, with their counts.
+fn by_reason<'r>(counts: impl Iterator<Item = (&'r str, u64)>) -> BTreeMap<String, u64> {
+    let counts = counts.filter(|(_, count)| *count > 0);
+    counts.map(|(reason, count)| (reason.to_owned(), count)).collect()
 }
 
 /// Totals of one line.
@@ -342,11 +347,7 @@ impl LineReport {
             missing: seen.missing(),
             kernel_drops: receiver.ask_kernel_drops(),
             receive_buffer: receiver.receive_buffer().got,
-            malformed: seen
-                .malformed_by_reason()
-                .filter(|(_, count)| *count > 0)
-                .map(|(reason, count)| (reason.to_owned(), count))
-                .collect(),
+            malformed: by_reason(seen.malformed_by_reason()),
         }
     }
 }

@@ -11,13 +11,11 @@ use super::secrets::verify;
 use super::{AccessConfig, Reload};
 use crate::error::Context;
 
-/// A job of the thread.
-enum Job {
+pub(crate) enum Job {
     Check(Check),
     ReadAgain(Arc<dyn Reload>),
 }
 
-/// The result of a job.
 pub(crate) enum Done {
     Checked(CheckNumber, Verdict),
     /// The new rules; `None` if they are faulty, which has been reported.
@@ -91,17 +89,8 @@ impl Worker {
         self.is_busy
     }
 
-    /// Starts a check. Call only if no job is in progress.
-    pub(crate) fn check(&mut self, check: Check) {
-        self.begin(Job::Check(check));
-    }
-
-    /// Starts a reload of the rules. Call only if no job is in progress.
-    pub(crate) fn read_again(&mut self, reload: Arc<dyn Reload>) {
-        self.begin(Job::ReadAgain(reload));
-    }
-
-    fn begin(&mut self, job: Job) {
+    /// Starts a job. Call only if none is in progress.
+    pub(crate) fn begin(&mut self, job: Job) {
         // There is capacity for one job. `done` reports a thread that has ended.
         self.is_busy = self.jobs.try_send(job).is_ok();
     }

@@ -65,43 +65,32 @@ pub(crate) struct Arrived<'a> {
 /// The result of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InputTurn {
-    /// Datagrams taken.
     pub(crate) taken: usize,
-    /// Whether every line has been read to its end: only then is it certain that a message missing on one
-    /// line is not unread on another.
+    /// Whether every line was read to its end: only then is a message missing on one not unread on another.
     pub(crate) all_read: bool,
 }
 
 /// Socket errors while the plant runs, for example when an interface disappears: the other lines continue,
 /// and the error is reported at most once a second.
-#[derive(Debug, Default)]
-struct Failures {
+#[derive(Debug)]
+pub(crate) struct Complaints {
     count: u64,
     said_ns: Option<u64>,
-}
-
-impl Failures {
-    fn say(&mut self, error: &tapeline_wire::Error, events: &Events) {
-        self.count += 1;
-        let now = monotonic_ns();
-        if self.said_ns.is_none_or(|said| now - said >= 1_000_000_000) {
-            self.said_ns = Some(now);
-            events.warning(format_args!("{error} ({} times so far)", self.count));
-        }
-    }
-}
-
-/// Warnings shared by a plant's feeds.
-#[derive(Debug, Default)]
-pub(crate) struct Complaints {
-    failures: Failures,
     events: Events,
 }
 
 impl Complaints {
-    /// Reports to these events.
     pub(crate) fn to(events: &Events) -> Self {
-        Self { failures: Failures::default(), events: events.clone() }
+        Self { count: 0, said_ns: None, events: events.clone() }
+    }
+
+    fn say(&mut self, error: &tapeline_wire::Error) {
+        self.count += 1;
+        let now = monotonic_ns();
+        if self.said_ns.is_none_or(|said| now - said >= 1_000_000_000) {
+            self.said_ns = Some(now);
+            self.events.warning(format_args!("{error} ({} times so far)", self.count));
+        }
     }
 }
 
@@ -128,8 +117,7 @@ impl Source {
             told: Arc::clone(&told),
             taker: thread::current(),
             spin,
-            failures: Failures::default(),
-            events: events.clone(),
+            complaints: Complaints::to(events),
         };
         let thread = thread::Builder::new()
             .name(format!("receive {name}"))
@@ -153,7 +141,7 @@ impl Source {
                     let got = match receiver.receive(batch) {
                         Ok(got) => got,
                         Err(error) => {
-                            complaints.failures.say(&error, &complaints.events);
+                            complaints.say(&error);
                             continue;
                         }
                     };
@@ -246,8 +234,7 @@ struct Receiving {
     told: Arc<Told>,
     taker: Thread,
     spin: bool,
-    failures: Failures,
-    events: Events,
+    complaints: Complaints,
 }
 
 impl Receiving {
@@ -264,7 +251,7 @@ impl Receiving {
                         all_read &= count == 0 && !received.exhausted;
                         exhausted |= received.exhausted;
                     }
-                    Err(error) => self.failures.say(&error, &self.events),
+                    Err(error) => self.complaints.say(&error),
                 }
             }
             let Ok(now_delivered) = self.intake.deliver() else { break };

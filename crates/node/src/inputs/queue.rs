@@ -10,6 +10,19 @@ pub trait Bytes {
     fn bytes(&self) -> usize;
 }
 
+/// Makes entries of types that count their bytes themselves.
+macro_rules! bytes {
+    ($($entry:ty)*) => {$(
+        impl Bytes for $entry {
+            fn bytes(&self) -> usize {
+                Self::bytes(self)
+            }
+        }
+    )*};
+}
+
+pub(crate) use bytes;
+
 /// The sending end.
 #[derive(Debug)]
 pub struct Entry<T> {
@@ -48,6 +61,24 @@ impl<T: Bytes> Entry<T> {
         self.to.try_send(what).inspect_err(|_| {
             self.waiting.fetch_sub(bytes, Ordering::Relaxed);
         })
+    }
+
+    /// Sends the entry that was held back, and then those of `next`, while the queue has capacity; the first that it has
+    /// no capacity for is held back. Entries for a receiving end that was dropped are dropped too. Returns whether
+    /// any was sent.
+    pub fn send_all(&self, held: &mut Option<T>, mut next: impl FnMut() -> Option<T>) -> bool {
+        let mut has_sent = false;
+        while let Some(what) = held.take().or_else(&mut next) {
+            match self.try_send(what) {
+                Ok(()) => has_sent = true,
+                Err(TrySendError::Full(what)) => {
+                    *held = Some(what);
+                    break;
+                }
+                Err(TrySendError::Disconnected(_)) => {}
+            }
+        }
+        has_sent
     }
 }
 

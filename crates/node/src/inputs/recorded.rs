@@ -16,7 +16,7 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{Channel, PublishPolicy, Refused, RingPublish, Sequencer};
 
 use crate::Error;
-use crate::config::Recording;
+use crate::config::{Feed, Recording};
 use crate::error::Context;
 use crate::events::Events;
 
@@ -35,9 +35,10 @@ pub(crate) struct Recorded {
     held: Option<Held>,
     /// Messages played so far: the number of the last one.
     played: u64,
-    over: bool,
+    /// The file was played to its end, or up to the damage.
+    pub(crate) is_over: bool,
     /// What ended the file early.
-    damage: Option<String>,
+    pub(crate) damage: Option<String>,
     events: Events,
 }
 
@@ -64,16 +65,15 @@ struct Unit<'a> {
 
 impl Recorded {
     /// Opens a recording, and gives the channel the metadata that precedes the messages. Warns of patterns of
-    /// `wanted` that match none of the recording's symbols, if it names them.
+    /// the feed's symbols that match none of the recording's symbols, if it names them.
     ///
     /// # Errors
     /// The file cannot be read, contains nothing of the feed's protocol, or nothing that is published under
     /// `publish`.
     pub(crate) fn open(
         recording: &Recording,
-        protocol: Protocol,
+        feed: &Feed,
         publish: PublishPolicy,
-        wanted: Option<&Symbols>,
         channel: &mut Channel,
         events: &Events,
     ) -> crate::Result<Self> {
@@ -85,6 +85,7 @@ impl Recorded {
             )
         })?;
         let opened = capture::open(file).with_context(|| path.display().to_string())?;
+        let protocol = feed.protocol;
         let stream = match (opened, protocol) {
             (capture::Recording::Records(file), Protocol::Dbn) => {
                 if let Some(metadata) = file.metadata() {
@@ -99,7 +100,7 @@ impl Recorded {
                         return Err(Error::hinted(what, used()));
                     }
                     let symbols = dbn::DbnSymbols::of(metadata);
-                    warn_of_unknown(&path, wanted, &symbols, events);
+                    warn_of_unknown(&path, feed.symbols.as_ref(), &symbols, events);
                     channel.name_by(&symbols);
                 }
                 Stream::Records(file)
@@ -129,7 +130,7 @@ impl Recorded {
             origin: None,
             held: None,
             played: 0,
-            over: false,
+            is_over: false,
             damage: None,
             events: events.clone(),
         })
@@ -147,7 +148,7 @@ impl Recorded {
         to: &mut Sequencer<RingPublish>,
     ) -> Result<usize, Refused> {
         let mut played = 0;
-        while !self.over && played < TURN {
+        while !self.is_over && played < TURN {
             let now = clock.now();
             if let Some(held) = self.held.take_if(|held| held.due <= now) {
                 self.played = deliver(channel, held.line, &held.bytes, self.played, now, clock, to)?;
@@ -223,7 +224,7 @@ impl Recorded {
         clock: &Clock,
         to: &mut Sequencer<RingPublish>,
     ) -> Result<(), Refused> {
-        self.over = true;
+        self.is_over = true;
         let last = match &self.stream {
             Stream::Datagrams(..) => {
                 channel.arbiter().next_sequence().map_or(0, |next| next.saturating_sub(1))
@@ -233,21 +234,11 @@ impl Recorded {
         channel.end(last, clock, to)
     }
 
-    /// Whether the file was played to its end, or up to the damage.
-    pub(crate) fn is_over(&self) -> bool {
-        self.over
-    }
-
-    /// What ended the file early.
-    pub(crate) fn damage(&self) -> Option<&str> {
-        self.damage.as_deref()
-    }
-
     /// Time until something is due.
     pub(crate) fn until_due(&self, clock: &Clock) -> Duration {
         match &self.held {
             Some(held) => Duration::from_nanos(u64::try_from(held.due.since(clock.now())).unwrap_or(0)),
-            None if self.over => Duration::MAX,
+            None if self.is_over => Duration::MAX,
             None => Duration::ZERO,
         }
     }
@@ -258,8 +249,7 @@ fn used() -> String {
     format!("a plant uses {}", dbn::RecordKind::published().collect::<Vec<_>>().join(", "))
 }
 
-/// Warns of patterns that match none of a file's symbols; a definition among its records may still bring a
-/// matching one.
+/// Warns of patterns that match none of a file's symbols; a definition in it may still bring one.
 fn warn_of_unknown(path: &Path, wanted: Option<&Symbols>, symbols: &dbn::DbnSymbols, events: &Events) {
     let Some(wanted) = wanted.filter(|_| !symbols.is_empty()) else { return };
     let known: Vec<&str> = symbols.names().collect();
@@ -315,7 +305,7 @@ impl Stream {
             Self::Messages(file) => Ok(file.next()?.map(|bytes| {
                 let decoded = itch::decode(bytes).ok();
                 let prefix = decoded.as_ref().and_then(itch::Message::prefix);
-                Unit { recorded: prefix.map(|prefix| Nanos(prefix.ts_ns())), line: None, bytes }
+                Unit { recorded: prefix.map(|prefix| Nanos(prefix.ts_ns)), line: None, bytes }
             })),
             Self::Records(file) => Ok(file.next()?.map(|bytes| Unit {
                 recorded: dbn::recorded_ns(bytes).map(Nanos),

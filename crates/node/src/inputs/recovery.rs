@@ -30,7 +30,7 @@ pub(crate) struct Recovery {
     requests: GapRequests,
     servers: Vec<SocketAddrV4>,
     transport: Transport,
-    counters: Counters,
+    pub(crate) counters: Counters,
     /// The server of the last accepted answer.
     answered: usize,
     events: Events,
@@ -49,7 +49,6 @@ pub(crate) struct Counters {
     pub(crate) strangers: u64,
     /// Requests that could not be sent, connections that failed, logins that were refused.
     pub(crate) failures: u64,
-    /// Connections started.
     pub(crate) connections: u64,
 }
 
@@ -136,11 +135,6 @@ impl Recovery {
         self.requests.statistics()
     }
 
-    /// Returns the other counters.
-    pub(crate) fn counters(&self) -> Counters {
-        self.counters
-    }
-
     fn receive(
         &mut self,
         channel: &mut Channel,
@@ -192,25 +186,15 @@ impl Recovery {
     fn ask(&mut self, ask: &Ask, now: Nanos) {
         let Some(&server) = self.servers.get(ask.server) else { return };
         // A request that cannot be sent is treated as lost: the next server is asked after the timeout.
-        let failed: Option<Box<dyn std::error::Error>> = match &mut self.transport {
+        match &mut self.transport {
             Transport::Datagrams { socket, .. } => match socket.send_to(&ask.request.encode(), server) {
-                Ok(true) => None,
-                Ok(false) => {
-                    self.counters.failures += 1;
-                    None
-                }
-                Err(error) => Some(error.into()),
+                Ok(is_sent) => self.counters.failures += u64::from(!is_sent),
+                Err(error) => self.failed(&error, now),
             },
             Transport::Soup(soup) => match soup.ask(ask, server, now) {
-                Ok(connected) => {
-                    self.counters.connections += u64::from(connected);
-                    None
-                }
-                Err(error) => Some(error.into()),
+                Ok(connected) => self.counters.connections += u64::from(connected),
+                Err(error) => self.failed(&error, now),
             },
-        };
-        if let Some(error) = failed {
-            self.failed(error.as_ref(), now);
         }
     }
 

@@ -8,8 +8,7 @@ use tapeline_feed::soupbintcp::{ClientEvent, ClientStep, LOGOUT, Login, SoupClie
 use tapeline_measure::Nanos;
 use tapeline_wire::tcp::{Received, Stream};
 
-/// Maximum bytes received and not yet consumed: four of the longest packets, and as much as a socket returns
-/// at once.
+/// Maximum bytes received and not consumed: four of the longest packets, as much as a socket returns at once.
 const INPUT_BYTES: usize = 256 << 10;
 /// How often the socket is read per call.
 const ROUNDS: usize = 4;

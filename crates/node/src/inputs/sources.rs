@@ -7,7 +7,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
 use hosts::{Hosts, Resolved};
@@ -26,7 +25,7 @@ use crate::Error;
 use crate::config::SourcesConfig;
 use crate::error::Context;
 use crate::events::{Events, Kind, Severity};
-use crate::queue::{Bytes, Entry, Exit, queue};
+use crate::queue::{Bytes, Entry, Exit, bytes, queue};
 use crate::readers::counting::SourceFigures;
 
 /// While feeds keep the plant busy, sources are looked at once per this interval: a look costs a system call.
@@ -37,21 +36,10 @@ const DEMANDS: usize = 1_024;
 const QUEUE: usize = 16_384;
 /// Maximum bytes of each queue; what does not fit waits with its sender, within the sender's own limits.
 const QUEUE_BYTES: usize = 64 << 20;
-/// Maximum memory of both queues, in bytes: each may exceed its limit by one message, and has a slot for each
-/// entry.
+/// Maximum bytes of both queues: each may exceed its limit by one message, and has a slot for each entry.
 pub(crate) const BETWEEN: usize = 2 * (QUEUE_BYTES + (16 << 20) + QUEUE * 256);
 
-impl Bytes for Demand {
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
-
-impl Bytes for Answer {
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
+bytes! { Demand Answer }
 
 /// A hub's end of the two queues between it and the plant's sources: demands one way, answers the other.
 #[derive(Debug)]
@@ -258,7 +246,8 @@ impl RunningSources {
             reactor.flush();
             to.publisher().flush();
         }
-        has_come |= self.give_answers();
+        let Self { sources, answers, held, .. } = self;
+        has_come |= answers.send_all(held, || sources.next_answer());
         self.say(now);
         Ok(has_come)
     }
@@ -339,23 +328,6 @@ impl RunningSources {
         self.sources.end(&mut self.lines);
         let Lines { reactor, lines, .. } = &mut self.lines;
         lines.values().for_each(|line| reactor.close(line.connection));
-    }
-
-    /// Passes answers on while the queue has capacity. Returns whether there were any.
-    fn give_answers(&mut self) -> bool {
-        let mut are_some = false;
-        while let Some(answer) = self.held.take().or_else(|| self.sources.next_answer()) {
-            match self.answers.try_send(answer) {
-                Ok(()) => are_some = true,
-                Err(TrySendError::Full(answer)) => {
-                    self.held = Some(answer);
-                    break;
-                }
-                // No hub serves clients any more.
-                Err(TrySendError::Disconnected(_)) => {}
-            }
-        }
-        are_some
     }
 
     fn say(&mut self, now: Nanos) {

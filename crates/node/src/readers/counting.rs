@@ -22,7 +22,7 @@ use crate::hub::counting::{HubFigures, Merged};
 use crate::readers::reader::Pulse;
 use crate::stat::file::CountersFile;
 use crate::stat::snapshot::{
-    Backpressure, FeedSnapshot, Journal, LAYOUT, Outlet, Part, Process, ReaderSnapshot, Snapshot,
+    Backpressure, FeedSnapshot, Hub, Journal, LAYOUT, Outlet, Part, Process, ReaderSnapshot, Snapshot,
     SourceSnapshot, Unserved,
 };
 
@@ -31,8 +31,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How often the file is written even without new figures, so that a hub that hangs is visible.
 const AT_LEAST_NS: i64 = 1_000_000_000;
 
-/// Two sets of figures: one belongs to the thread that writes it, the other to the reader. Writing and
-/// reading exchange them.
+/// The set of figures that is exchanged when one thread writes, and when the other reads.
 #[derive(Debug)]
 struct Between<T> {
     figures: T,
@@ -79,8 +78,7 @@ impl<T> SnapshotWriter<T> {
 }
 
 impl<T> SnapshotReader<T> {
-    /// Takes the figures that were written. Returns whether there were any. The set read before goes back to
-    /// be filled in.
+    /// Takes the figures that were written, and returns whether there were any; the set read before goes back.
     pub(crate) fn refresh(&mut self) -> bool {
         let mut between = self.between.lock().unwrap_or_else(PoisonError::into_inner);
         if !between.is_new {
@@ -108,22 +106,19 @@ pub(crate) struct PlantFigures {
     pub(crate) unserved: Vec<(String, usize)>,
 }
 
-/// Figures of an OMM source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SourceFigures {
     pub(crate) name: String,
     pub(crate) is_publisher: bool,
     pub(crate) standing: Standing,
     pub(crate) items: usize,
-    /// Items of this source that are published, and items buffered as a standby until the serving source
-    /// disconnects.
+    /// Items that are published, and items buffered as a standby until the serving source disconnects.
     pub(crate) serves: usize,
     pub(crate) stands_by: usize,
     /// Services, and this source's part in each.
     pub(crate) services: Vec<(String, source::SourceRole)>,
 }
 
-/// Figures of a feed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FeedFigures {
     pub(crate) state: tapeline_plant::State,
@@ -149,7 +144,6 @@ impl LatestSnapshot {
     }
 }
 
-/// The counters thread.
 #[derive(Debug)]
 pub(crate) struct Counting {
     /// One message starts the thread's work; dropping the sender ends it.
@@ -157,13 +151,6 @@ pub(crate) struct Counting {
     /// The thread has begun: the file exists.
     begun: Receiver<()>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// A hub's figures, and what is known of the hub from the start.
-#[derive(Debug)]
-pub(crate) struct OfHub {
-    pub(crate) latest: SnapshotReader<HubFigures>,
-    pub(crate) begin: crate::stat::snapshot::Hub,
 }
 
 /// Threads other than the hub that serve clients.
@@ -193,12 +180,13 @@ impl Serving {
 }
 
 impl Counting {
-    /// Starts the thread, which does nothing before [`begin`](Self::begin). Call before the plant's thread is
+    /// Starts the thread, which does nothing before [`begin`](Self::begin). `hub` has the hub's figures, and what is known
+    /// of it from the start. Call before the plant's thread is
     /// pinned: a new thread inherits its CPU affinity.
     pub(crate) fn start(
         config: &Config,
         plant: SnapshotReader<PlantFigures>,
-        hub: Option<OfHub>,
+        hub: Option<(SnapshotReader<HubFigures>, Hub)>,
         (journal, served): (Option<Arc<Progress>>, Served),
         latest: &Arc<LatestSnapshot>,
         events: &Events,
@@ -221,10 +209,10 @@ impl Counting {
                     ..FeedSnapshot::default()
                 })
                 .collect(),
-            hub: hub.as_ref().map(|hub| hub.begin.clone()),
+            hub: hub.as_ref().map(|(_, begin)| begin.clone()),
             ..Snapshot::default()
         };
-        let hub = hub.map(|hub| (hub.latest, Merged::default()));
+        let hub = hub.map(|(latest, _)| (latest, Merged::default()));
         let (ring, latest, events) = (config.ring.clone(), Arc::clone(latest), events.clone());
         let run = move || {
             let mut snapshot = first;
@@ -522,20 +510,13 @@ mod tests {
         let is = |state: &str, since, part: &str, since_part| {
             (state.to_owned(), since, part.to_owned(), since_part)
         };
-        assert_eq!(tell(10, Standing::Away, source::SourceRole::Down), is("away", 10, "suspect", 10));
-        assert_eq!(
-            tell(20, Standing::Connected, source::SourceRole::Down),
-            is("connected", 20, "suspect", 10)
-        );
-        assert_eq!(
-            tell(30, Standing::Connected, source::SourceRole::Serves),
-            is("connected", 20, "serves", 30)
-        );
-        assert_eq!(
-            tell(40, Standing::Connected, source::SourceRole::Serves),
-            is("connected", 20, "serves", 30)
-        );
-        assert_eq!(tell(50, Standing::Away, source::SourceRole::Down), is("away", 50, "suspect", 50));
+        let (away, connected) = (Standing::Away, Standing::Connected);
+        let (down, serves) = (source::SourceRole::Down, source::SourceRole::Serves);
+        assert_eq!(tell(10, away, down), is("away", 10, "suspect", 10));
+        assert_eq!(tell(20, connected, down), is("connected", 20, "suspect", 10));
+        assert_eq!(tell(30, connected, serves), is("connected", 20, "serves", 30));
+        assert_eq!(tell(40, connected, serves), is("connected", 20, "serves", 30));
+        assert_eq!(tell(50, away, down), is("away", 50, "suspect", 50));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
-use tapeline_ring::{Name, Subscriber};
 
 use crate::Error;
 use crate::events::Events;
@@ -34,7 +33,6 @@ pub(crate) enum Read<'a> {
     Again,
     /// The ring no longer has the ticks before this one, which is the first after the gap.
     Behind(Tick<'a>),
-    /// Nothing yet.
     Nothing,
     /// The plant has ended, and everything was read.
     End,
@@ -42,20 +40,8 @@ pub(crate) enum Read<'a> {
     Lost(Lost),
 }
 
-impl RingCursor {
-    /// Starts at the position of `subscriber`, behind `gate` if ticks must be durable first.
-    pub(crate) fn on_ring(
-        reader: &'static str,
-        ring: Name,
-        subscriber: Subscriber,
-        gate: Option<Gate>,
-        events: &Events,
-    ) -> Self {
-        Self::new(reader, OnRing { ring, subscriber }, gate, events)
-    }
-}
-
 impl<T: Position> RingCursor<T> {
+    /// Starts at this position, behind `gate` if ticks must be durable first.
     pub(crate) fn new(reader: &'static str, ticks: T, gate: Option<Gate>, events: &Events) -> Self {
         let epoch = ticks.epoch();
         let cursor = Self { ticks, epoch, reader, gate, is_held: false, rejoined: 0, events: events.clone() };
@@ -148,7 +134,7 @@ pub(crate) fn another_plant() -> Error {
 mod tests {
     use std::time::Duration;
 
-    use tapeline_ring::{Options, Publisher, Refused, Start};
+    use tapeline_ring::{Name, Options, Publisher, Refused, Start, Subscriber};
 
     use super::*;
     use crate::ticks;
@@ -174,7 +160,7 @@ mod tests {
         let name: Name = format!("test-{name}-{}", std::process::id()).parse().unwrap();
         let mut publisher = open(&name, keep);
         let subscriber = Subscriber::join_as(&name, Start::Newest, "hub").unwrap();
-        let mut place = RingCursor::on_ring("hub", name, subscriber, None, &Events::default());
+        let mut place = RingCursor::new("hub", OnRing { ring: name, subscriber }, None, &Events::default());
         publish(&mut publisher, 1..=3);
         for seq in 1..=3 {
             assert!(matches!(place.next(Seq(seq)).unwrap(), Read::Tick(tick) if tick.header.seq == Seq(seq)));

@@ -192,13 +192,10 @@ impl RunningHub {
                     Joining::Later(stop) => (Start::Oldest, None, Some(stop), None),
                     Joining::Past(past) => (Start::Newest, None, None, Some(past)),
                 };
-                let subscriber = Subscriber::join_as(&ring, start, "hub");
-                let subscriber = subscriber.map_err(|error| {
-                    let hint = error.hint().unwrap_or_default();
-                    Error::hinted("the hub cannot join the plant's ring", hint).because(error)
-                })?;
+                let subscriber = Subscriber::join_as(&ring, start, "hub")
+                    .map_err(|error| Error::of_ring("the hub cannot join the plant's ring", error))?;
                 let _ = tell.send(subscriber.seat());
-                let mut place = RingCursor::on_ring("hub", ring, subscriber, gate, &events);
+                let mut place = RingCursor::new("hub", OnRing { ring, subscriber }, gate, &events);
                 let late = stop.as_ref().map(|_| CatchingUp::begin(&mut place)).transpose()?;
                 let mut config = config;
                 if late.as_ref().is_some_and(CatchingUp::lacks_images) {
@@ -255,7 +252,6 @@ impl RunningHub {
     }
 }
 
-/// The running hub.
 struct Program {
     turns: HubTurns<OnRing, Clock>,
     authenticator: Authenticator,
@@ -328,7 +324,7 @@ impl Program {
     fn keep_house(&mut self, now: Nanos) -> crate::Result<bool> {
         let HubTurns { place, connections, clock, .. } = &mut self.turns;
         clock.recalibrate();
-        if let Some(cause) = connections.accept_error() {
+        if let Some(cause) = connections.reactor().accept_error() {
             let said = format_args!("the hub cannot accept connections: {cause}");
             place.events.peer(now, Kind::Accept, Severity::Warning, said);
         }

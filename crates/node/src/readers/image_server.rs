@@ -23,7 +23,7 @@ use tapeline_omm::rwf::{DataState, Domain, Header, MapAction, MessageView};
 use tapeline_plant::ItemId;
 use tapeline_plant::cache::Limits;
 use tapeline_plant::tick::{self, Flags, Kind, Tick};
-use tapeline_ring::{Name, SubscriberId, Wait};
+use tapeline_ring::{Name, Wait};
 use tapeline_wire::local::{self, LocalListener};
 
 use crate::Error;
@@ -70,36 +70,18 @@ pub(crate) fn path(ring: &Name) -> PathBuf {
     file::path(ring).with_extension("images")
 }
 
-/// The thread of the image server.
-#[derive(Debug)]
-pub(crate) struct RunningImageServer(Reader<()>);
-
-impl RunningImageServer {
-    /// Starts the thread, which waits for the ring. Call before this thread is pinned, as for the hub.
-    pub(crate) fn start(config: ImageServerConfig, ring: &Name, events: &Events) -> crate::Result<Self> {
-        let path = path(ring);
-        let read = move |ring, subscriber, _| {
-            // Only now does the ring, and with it the name, belong to this plant.
-            let listener = LocalListener::bind(&path)
-                .with_context(|| format!("cannot serve images at {}", path.display()))?;
-            let ticks = OnRing { ring, subscriber };
-            ImageServer { listener: Some(listener), ..ImageServer::new(&config, ticks) }.run()
-        };
-        Ok(Self(Reader::start("images", events, read)?))
-    }
-
-    /// The ring exists: returns when the thread reads it. Its place on the ring must be
-    /// [exempt](tapeline_ring::Publisher) from the stall limit, because the thread could not continue without
-    /// its position.
-    pub(crate) fn join(self, ring: &Name) -> crate::Result<(Self, SubscriberId)> {
-        let (reader, seat) = self.0.join(ring)?;
-        Ok((Self(reader), seat))
-    }
-
-    /// Waits for the thread, after the ring has ended.
-    pub(crate) fn end(self) -> crate::Result<()> {
-        self.0.end()
-    }
+/// Starts the thread of the image server, which waits for the ring. Call before this thread is pinned, as for the
+/// hub. Its place on the ring must be [exempt](tapeline_ring::Publisher) from the stall limit, because the thread
+/// could not continue without its position.
+pub(crate) fn start(config: ImageServerConfig, ring: &Name, events: &Events) -> crate::Result<Reader<()>> {
+    let path = path(ring);
+    Reader::start("images", events, move |ring, subscriber, _| {
+        // Only now does the ring, and with it the name, belong to this plant.
+        let listener = LocalListener::bind(&path)
+            .with_context(|| format!("cannot serve images at {}", path.display()))?;
+        let ticks = OnRing { ring, subscriber };
+        ImageServer { listener: Some(listener), ..ImageServer::new(&config, ticks) }.run()
+    })
 }
 
 /// Stores the images of all items and sends them to readers, one reader at a time. It never blocks: a plant
@@ -110,13 +92,19 @@ pub struct ImageServer<T> {
     listener: Option<LocalListener>,
     /// Readers that wait for their turn.
     waiting: VecDeque<UnixStream>,
+    kept: Kept,
+    asking: Option<Asking>,
+}
+
+/// What the ticks so far have said.
+#[derive(Debug)]
+struct Kept {
     images: Images,
     /// For each feed, the last status of the feed as a whole.
     feeds: Vec<Option<Vec<u8>>>,
     /// The directory of providers' services, and for each service the header of its last tick.
     directory: Directory,
     services: Vec<tick::Header>,
-    asking: Option<Asking>,
 }
 
 /// The reader being answered.
@@ -143,16 +131,8 @@ impl<T: Ticks> ImageServer<T> {
         for service in &config.services {
             images.set_dictionary(*service, &config.dictionary);
         }
-        Self {
-            ticks,
-            listener: None,
-            waiting: VecDeque::new(),
-            images,
-            feeds: Vec::new(),
-            directory: Directory::new(),
-            services: Vec::new(),
-            asking: None,
-        }
+        let kept = Kept { images, feeds: Vec::new(), directory: Directory::new(), services: Vec::new() };
+        Self { ticks, listener: None, waiting: VecDeque::new(), kept, asking: None }
     }
 
     /// Asks for the images from within the process.
@@ -176,13 +156,7 @@ impl<T: Ticks> ImageServer<T> {
         while taken < BATCH {
             match self.ticks.next()? {
                 Next::Tick(tick) => {
-                    Kept {
-                        images: &mut self.images,
-                        feeds: &mut self.feeds,
-                        directory: &mut self.directory,
-                        services: &mut self.services,
-                    }
-                    .take(&tick);
+                    self.kept.take(&tick);
                     taken += 1;
                 }
                 Next::Nothing => break,
@@ -200,21 +174,21 @@ impl<T: Ticks> ImageServer<T> {
             && let Some(stream) = self.next_reader()
         {
             let mut ready = MAGIC.to_vec();
-            for frame in self.feeds.iter().flatten() {
+            for frame in self.kept.feeds.iter().flatten() {
                 put(&mut ready, |out| out.extend_from_slice(frame));
             }
-            for header in &self.services {
-                put_service(&mut ready, &self.directory, header);
+            for header in &self.kept.services {
+                put_service(&mut ready, &self.kept.directory, header);
             }
-            let end = self.images.len();
+            let end = self.kept.images.len();
             self.asking = Some(Asking { stream, ready, sent: 0, next: 0, end, took: now });
         }
-        let Some(asking) = &mut self.asking else { return };
+        let (Some(asking), images) = (&mut self.asking, &mut self.kept.images) else { return };
         while asking.ready.len() < READY && asking.next <= asking.end {
             if asking.next == asking.end {
                 put(&mut asking.ready, |_| ());
-            } else if let Some(image) = self.images.give(asking.next).map(<[u8]>::to_vec)
-                && let Some(place) = self.images.place(asking.next)
+            } else if let Some(image) = images.give(asking.next).map(<[u8]>::to_vec)
+                && let Some(place) = images.place(asking.next)
             {
                 let header = tick::Header { kind: Kind::Refresh, ..place.last };
                 let tick = Tick { header, name: &place.name, body: &image, source: &[] };
@@ -240,6 +214,7 @@ impl<T: Ticks> ImageServer<T> {
             self.asking = None;
         }
     }
+
     fn next_reader(&mut self) -> Option<UnixStream> {
         let arrived = || self.listener.as_ref().and_then(|listener| listener.accept().ok().flatten());
         self.waiting.pop_front().or_else(arrived)
@@ -269,15 +244,7 @@ impl ImageServer<OnRing> {
     }
 }
 
-/// The stored state, while a tick is borrowed from the ring.
-struct Kept<'a> {
-    images: &'a mut Images,
-    feeds: &'a mut Vec<Option<Vec<u8>>>,
-    directory: &'a mut Directory,
-    services: &'a mut Vec<tick::Header>,
-}
-
-impl Kept<'_> {
+impl Kept {
     fn take(&mut self, tick: &Tick<'_>) {
         let Ok(message) = MessageView::parse(tick.body) else { return };
         if tick.header.item != ItemId(0) {
@@ -355,9 +322,7 @@ pub struct ImageReader {
 
 /// The next part of the answer.
 pub(crate) enum Came<'a> {
-    /// An image or a state.
     Tick(Tick<'a>),
-    /// Nothing yet.
     Nothing,
     /// The end of the images.
     End,
@@ -468,12 +433,9 @@ mod tests {
         let mut body = [0; 64];
         let state = Some(State { data, ..State::OPEN_OK });
         let len = StatusHeader { state, ..StatusHeader::new(Domain::MARKET_PRICE, 0) }.encode(&mut body);
-        let mut frame = ticks::frame(seq);
-        let tick = Tick::parse(&frame).unwrap();
-        let header = tick::Header { kind: Kind::Status, item: ItemId(0), ..tick.header };
-        let mut written = Vec::new();
-        Tick { header, name: "", body: &body[..len.unwrap()], source: &[] }.write(&mut written);
-        std::mem::swap(&mut frame, &mut written);
+        let header = tick::Header { kind: Kind::Status, ..ticks::header(0, seq) };
+        let mut frame = Vec::new();
+        Tick { header, name: "", body: &body[..len.unwrap()], source: &[] }.write(&mut frame);
         frame
     }
 

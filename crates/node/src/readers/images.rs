@@ -8,8 +8,7 @@ use tapeline_plant::ItemId;
 use tapeline_plant::cache::{AnswerParameters, Applied, Cache, ItemKey, Limits};
 use tapeline_plant::tick::{self, POSTED, Tick};
 
-/// Initial and maximum buffer size for an image: the maximum is the longest message that the hub's clients
-/// can be sent.
+/// Initial and maximum buffer size for an image: the longest message that the hub's clients can be sent.
 const FIRST: usize = 4 << 10;
 const MOST: usize = 16 << 20;
 
@@ -22,7 +21,6 @@ pub(crate) struct Place {
     pub(crate) last: tick::Header,
 }
 
-/// All images.
 #[derive(Debug)]
 pub(crate) struct Images {
     cache: Cache,
@@ -53,8 +51,7 @@ impl Images {
         self.cache.set_dictionary(service, dictionary);
     }
 
-    /// Folds a tick of an item into its image. If the cache refuses a tick, the image is incomplete and is
-    /// marked so.
+    /// Folds a tick of an item into its image, which is marked as incomplete if the cache refuses the tick.
     pub(crate) fn fold(&mut self, domain: Domain, tick: &Tick<'_>) {
         let number = tick.header.item.0 as usize;
         if number > self.most {
@@ -102,7 +99,6 @@ impl Images {
         self.places.len()
     }
 
-    /// Returns the entry of a place, if any.
     pub(crate) fn place(&self, at: usize) -> Option<&Place> {
         self.places.get(at)?.as_ref()
     }
@@ -130,34 +126,13 @@ impl Images {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use tapeline_measure::Nanos;
     use tapeline_omm::State;
     use tapeline_omm::rwf::{
         DataType, Header, Map, MapAction, MapEncoder, MapEntry, MapHead, RefreshHeader, flags,
     };
-    use tapeline_plant::Seq;
-    use tapeline_plant::tick::{Flags, Kind};
 
     use super::*;
-
-    pub(in super::super) fn header(item: u32, seq: u64) -> tick::Header {
-        let never = Nanos(0);
-        tick::Header {
-            seq: Seq(seq),
-            feed_seq: 0,
-            event: never,
-            wire: never,
-            decoded: never,
-            sequenced: never,
-            item: ItemId(item),
-            service: 7,
-            channel: 0,
-            kind: Kind::Refresh,
-            flags: Flags::default(),
-            source_type: 0,
-            state: tapeline_plant::State::default(),
-        }
-    }
+    use crate::ticks;
 
     /// A refresh with `entries` entries of about 40 bytes each.
     pub(in super::super) fn refresh(domain: Domain, entries: u16) -> Vec<u8> {
@@ -179,7 +154,7 @@ pub(crate) mod tests {
 
     fn fold(images: &mut Images, domain: Domain, (item, name): (u32, &str), entries: u16) {
         let body = refresh(domain, entries);
-        images.fold(domain, &Tick { header: header(item, 1), name, body: &body, source: &[] });
+        images.fold(domain, &Tick { header: ticks::header(item, 1), name, body: &body, source: &[] });
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tapeline_journal::{Directory, Durability, Folder, Outcome, Progress, Setting
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
-use tapeline_ring::{Name, Poll, Subscriber, SubscriberId, Wait};
+use tapeline_ring::{Poll, Subscriber, SubscriberId, Wait};
 
 use crate::Error;
 use crate::error::Context;
@@ -60,7 +60,8 @@ pub struct JournalReport {
 /// The thread of the journal.
 #[derive(Debug)]
 pub(crate) struct RunningJournal {
-    reader: Reader<JournalReport>,
+    /// Its place on the ring must be [exempt](tapeline_ring::Publisher) from the stall limit.
+    pub(crate) reader: Reader<JournalReport>,
     progress: Arc<Progress>,
     durability: Durability,
     /// The last tick of the plants before this one; this plant's sequence continues after it.
@@ -118,13 +119,6 @@ impl RunningJournal {
         })
     }
 
-    /// The ring exists: returns when the thread reads it. Its place on the ring must be
-    /// [exempt](tapeline_ring::Publisher) from the stall limit, because ticks that it missed would be lost.
-    pub(crate) fn join(self, ring: &Name) -> crate::Result<(Self, SubscriberId)> {
-        let (reader, seat) = self.reader.join(ring)?;
-        Ok((Self { reader, ..self }, seat))
-    }
-
     /// The journal's progress, for the counters.
     pub(crate) fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
@@ -138,11 +132,6 @@ impl RunningJournal {
     /// Whether the plant must stop because nothing more can be written.
     pub(crate) fn has_stopped(&self) -> bool {
         self.progress.state() == State::Stopped
-    }
-
-    /// Waits for the thread, after the ring has ended. Returns its totals.
-    pub(crate) fn end(self) -> crate::Result<JournalReport> {
-        self.reader.end()
     }
 }
 
@@ -274,7 +263,6 @@ impl<F: Folder> fmt::Debug for JournalTurns<F> {
     }
 }
 
-/// The running journal.
 struct Keeping {
     turns: JournalTurns<Directory>,
     subscriber: Subscriber,
@@ -304,8 +292,7 @@ impl Keeping {
         Ok(report)
     }
 
-    /// Writes ticks until the ring ends. A journal that has stopped continues to read, so that it does not
-    /// block the ring.
+    /// Writes ticks until the ring ends. A journal that has stopped still reads: it does not block the ring.
     fn keep(&mut self) -> crate::Result<()> {
         let mut is_alive = true;
         loop {
@@ -371,7 +358,7 @@ mod tests {
 
     use tapeline_journal::OnFailure;
     use tapeline_measure::Nanos;
-    use tapeline_ring::{Options, Publisher, Start};
+    use tapeline_ring::{Name, Options, Publisher, Start};
 
     use super::*;
     use crate::ticks::OnRing;

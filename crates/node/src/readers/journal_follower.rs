@@ -12,8 +12,7 @@ use tapeline_ring::{Error, Name, Start, Subscriber};
 use crate::events::Events;
 use crate::ticks::{self, Next};
 
-/// A journal that has had nothing new for this long, while the ring has, is reported: a disk's longest pauses
-/// are shorter.
+/// A journal that is behind the ring for this long is reported: a disk's longest pauses are shorter.
 const LONG: Duration = Duration::from_secs(1);
 
 /// What the ring shows.
@@ -22,14 +21,12 @@ pub struct JournalFollower {
     ring: Name,
     label: String,
     events: Events,
-    /// The newest tick of the ring: the journal will get it, unless the plant dies or runs without its
-    /// journal.
+    /// The newest tick of the ring: the journal gets it, unless the plant dies or runs without its journal.
     newest: u64,
     /// The plant's process; `None` if there is none.
     plant: Option<OwnedFd>,
     /// The position on the ring was lost, and no tick has arrived since: there may be newer ones.
     is_lost: bool,
-    /// The ring has ended.
     has_ended: bool,
     /// The plant's process had exited at the last check.
     is_over: bool,

@@ -26,7 +26,6 @@ use serde::{Deserialize, Serialize};
 use tapeline_measure::Clock;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::{Flags, Tick};
-use tapeline_ring::Name;
 use tapeline_tickerplant::KeptRows;
 
 use self::filling::{Filler, Filling};
@@ -40,9 +39,9 @@ use crate::readers::sequence_cursor::{Kept, SequenceCursor, Taken};
 use crate::socket_waker::SocketWaker;
 use crate::tick::config::TickerplantConfig;
 use crate::tick::server::{Listening, Report, Server};
+use crate::ticks::OnRing;
 
-/// Maximum ticks taken from a busy ring before clients have their turn. The rows of one turn are one update
-/// of a table.
+/// Maximum ticks before clients have their turn. The rows of one turn are one update of a table.
 const BATCH: usize = 1_024;
 /// The longest sleep: the interval at which the plant is checked.
 const NAP: Duration = Duration::from_millis(10);
@@ -101,7 +100,7 @@ impl fmt::Display for KdbReport {
 pub(crate) struct RunningKdb {
     /// Where clients connect.
     pub(crate) listening: Listening,
-    reader: Reader<KdbReport>,
+    pub(crate) reader: Reader<KdbReport>,
 }
 
 impl RunningKdb {
@@ -119,7 +118,7 @@ impl RunningKdb {
         let KdbConfig { serve, fillers, max_items, saying, suffix, channel } = config;
         let spins = serve.spins;
         let (giving, publishing) = publishing::open(saying, suffix, channel, most_tick);
-        let server = Server::open(serve, "[kdb]", Some(Box::new(giving)), events)?;
+        let server = Server::open(serve, "[kdb]", Some(giving), events)?;
         if server.is_open() {
             events.warning(
                 "kdb+ clients need no password: whoever reaches the port can read and publish everything; \
@@ -132,7 +131,7 @@ impl RunningKdb {
         let of_ring = events.clone();
         let rows = Rows { server, filling, channel, open: None, report: KdbReport::default() };
         let reader = Reader::start("kdb", events, move |ring, subscriber, signs| {
-            let ring = RingCursor::on_ring("kdb", ring, subscriber, gate, &of_ring);
+            let ring = RingCursor::new("kdb", OnRing { ring, subscriber }, gate, &of_ring);
             let place = SequenceCursor::new(ring, journal, after, "in kdb+'s tables and log");
             Outlet { rows, place, socket_waker, spins, clock: Clock::calibrate(), signs }.run()
         })?;
@@ -142,17 +141,6 @@ impl RunningKdb {
     /// Returns the thread's state for the counters.
     pub(crate) fn standing(&self) -> Serving {
         Serving { pulse: self.reader.pulse(), address: self.listening.places() }
-    }
-
-    /// The ring exists: returns when the thread reads it.
-    pub(crate) fn join(self, ring: &Name) -> crate::Result<Self> {
-        let (reader, _) = self.reader.join(ring)?;
-        Ok(Self { reader, ..self })
-    }
-
-    /// Waits for the thread, after the ring has ended. Returns its totals.
-    pub(crate) fn end(self) -> crate::Result<KdbReport> {
-        self.reader.end()
     }
 }
 
@@ -209,15 +197,12 @@ impl Outlet {
                 // The ring has ticks, so waiting on it would return at once.
                 std::thread::sleep(WHILE_HELD);
             } else {
-                self.place
-                    .ring
-                    .ticks
-                    .subscriber
-                    .wait_or(self.socket_waker.bell(), self.rows.server.nap().min(NAP));
+                let nap = self.rows.server.nap().min(NAP);
+                self.place.subscriber().wait_or(self.socket_waker.bell(), nap);
             }
             self.socket_waker.answer();
             // A publisher releases the ring when it ends it: one more look distinguishes that from its death.
-            is_alive = self.place.ring.ticks.subscriber.publisher_alive()?;
+            is_alive = self.place.subscriber().publisher_alive()?;
         }
         // An update of which the rest did not come is not answered: an answer means that all of its rows are in the log.
         let report = KdbReport { rejoined: self.place.ring.rejoined, ..self.rows.report };
@@ -225,8 +210,7 @@ impl Outlet {
         Ok(KdbReport { served: self.rows.server.end()?, ..report })
     }
 
-    /// Takes up to a batch of ticks and publishes their rows. Returns the number of ticks and whether the
-    /// ring has ended.
+    /// Takes a batch of ticks and publishes their rows. Returns their number, and whether the ring has ended.
     fn take_ticks(&mut self) -> crate::Result<(usize, bool)> {
         let Self { rows, place, signs, .. } = self;
         let (taken, is_over) = place.take(BATCH, |taken| match taken {

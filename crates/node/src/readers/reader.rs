@@ -16,10 +16,11 @@ use crate::events::Events;
 pub(crate) struct Reader<R> {
     name: &'static str,
     /// Sends the ring's name to the thread; if dropped without a message, the thread ends.
-    ring: SyncSender<Name>,
+    ring: Option<SyncSender<Name>>,
     joined: Receiver<SubscriberId>,
     pulse: Pulse,
-    thread: JoinHandle<crate::Result<R>>,
+    /// `None` once its result was taken.
+    thread: Option<JoinHandle<crate::Result<R>>>,
 }
 
 /// The state of a reader's thread, for the counters.
@@ -27,8 +28,7 @@ pub(crate) struct Reader<R> {
 pub(crate) struct Pulse(Weak<Signs>);
 
 impl Pulse {
-    /// Returns the time of the thread's last turn and its number of missed ticks; `None` once it has ended or
-    /// panicked.
+    /// Returns the time of the last turn and the number of missed ticks; `None` once the thread has ended.
     pub(crate) fn look(&self) -> Option<(Nanos, u64)> {
         let signs = self.0.upgrade()?;
         Some((Nanos(signs.turned.load(Ordering::Relaxed)), signs.missing.load(Ordering::Relaxed)))
@@ -40,7 +40,6 @@ impl Pulse {
 pub(crate) struct Signs {
     /// Time of the last turn, ns since 1970 UTC.
     pub(crate) turned: AtomicU64,
-    /// Ticks missed.
     pub(crate) missing: AtomicU64,
 }
 
@@ -72,20 +71,18 @@ impl<R: Default + Send + 'static> Reader<R> {
                 ended
             })
             .with_context(|| format!("cannot start the thread of {name}"))?;
-        Ok(Self { name, ring, joined, pulse, thread })
+        Ok(Self { name, ring: Some(ring), joined, pulse, thread: Some(thread) })
     }
 
-    /// The ring exists: returns when the thread reads it, and misses nothing from here on; with the reader's
-    /// place on the ring.
-    pub(crate) fn join(self, ring: &Name) -> crate::Result<(Self, SubscriberId)> {
-        if self.ring.send(ring.clone()).is_ok()
+    /// The ring exists: returns the reader's place on it, when the thread reads it and misses nothing.
+    pub(crate) fn join(&mut self, ring: &Name) -> crate::Result<SubscriberId> {
+        if self.ring.take().is_some_and(|to| to.send(ring.clone()).is_ok())
             && let Ok(seat) = self.joined.recv()
         {
-            return Ok((self, seat));
+            return Ok(seat);
         }
-        let name = self.name;
-        self.end()?;
-        crate::error::bail!("{name} has ended before it began")
+        self.result()?;
+        crate::error::bail!("{} has ended before it began", self.name)
     }
 
     /// Returns access to the state of the thread.
@@ -94,11 +91,16 @@ impl<R: Default + Send + 'static> Reader<R> {
     }
 
     /// The ring has ended: waits until the reader has ended.
-    pub(crate) fn end(self) -> crate::Result<R> {
-        drop(self.ring);
-        match self.thread.join() {
-            Ok(read) => read.with_context(|| format!("{} has ended early", self.name)),
-            Err(_) => crate::error::bail!("the thread of {} has panicked", self.name),
+    pub(crate) fn end(mut self) -> crate::Result<R> {
+        self.result()
+    }
+
+    fn result(&mut self) -> crate::Result<R> {
+        self.ring = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(read)) => read.with_context(|| format!("{} has ended early", self.name)),
+            Some(Err(_)) => crate::error::bail!("the thread of {} has panicked", self.name),
+            None => crate::error::bail!("{} has ended", self.name),
         }
     }
 }

@@ -8,6 +8,7 @@ use tapeline_journal::{Directory, From, Next, Progress, Reader, State};
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
+use tapeline_ring::Subscriber;
 
 use crate::Error;
 use crate::cursor::{Read, RingCursor};
@@ -89,6 +90,11 @@ impl SequenceCursor {
             }
         }
         Ok((taken, false))
+    }
+
+    /// The place on the ring.
+    pub(crate) fn subscriber(&mut self) -> &mut Subscriber {
+        &mut self.ring.ticks.subscriber
     }
 
     /// Whether the ring has ticks that cannot be taken yet: they, or ticks before them, wait for the disk.

@@ -162,30 +162,35 @@ impl Lost {
     }
 }
 
-/// An update of a feed's item, as a frame on a ring.
+/// A header of an update of service 7.
 #[cfg(test)]
-pub fn frame(seq: u64) -> Vec<u8> {
+pub fn header(item: u32, seq: u64) -> tapeline_plant::tick::Header {
     use tapeline_measure::Nanos;
     use tapeline_plant::tick::{Flags, Header, Kind};
     use tapeline_plant::{ItemId, Seq, State};
 
     let never = Nanos(0);
-    let header = Header {
+    Header {
         seq: Seq(seq),
         feed_seq: 0,
         event: never,
         wire: never,
         decoded: never,
         sequenced: never,
-        item: ItemId(1),
-        service: 1,
+        item: ItemId(item),
+        service: 7,
         channel: 0,
         kind: Kind::Update,
         flags: Flags::default(),
         source_type: 0,
         state: State::default(),
-    };
+    }
+}
+
+/// An update of a feed's item, as a frame on a ring.
+#[cfg(test)]
+pub fn frame(seq: u64) -> Vec<u8> {
     let mut frame = Vec::new();
-    Tick { header, name: "A", body: &[0; 8], source: &[] }.write(&mut frame);
+    Tick { header: header(1, seq), name: "A", body: &[0; 8], source: &[] }.write(&mut frame);
     frame
 }

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Dictionary;
 use tapeline_omm::json::Converter;
-use tapeline_omm::rwf::MessageView;
+use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_plant::cache::Limits;
-use tapeline_plant::tick::{Flags, Tick};
+use tapeline_plant::tick::{self, Flags, Tick};
 use tapeline_plant::{ItemId, Seq};
 use tapeline_ring::Wait;
 use tapeline_wire::zmtp::{Publisher, PublisherCounters, PublisherSettings, Route};
@@ -32,6 +32,7 @@ use crate::readers::counting::Serving;
 use crate::readers::images::{Images, Place};
 use crate::readers::reader::{Reader, Signs};
 use crate::readers::sequence_cursor::{Kept, SequenceCursor, Taken};
+use crate::ticks::OnRing;
 
 /// The settings of the ZeroMQ outlet.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ pub struct ZeromqConfig {
 pub(crate) struct RunningZeromq {
     /// Where subscribers connect.
     pub address: SocketAddr,
-    reader: Reader<ZeromqReport>,
+    pub(crate) reader: Reader<ZeromqReport>,
 }
 
 /// Totals of the outlet.
@@ -105,7 +106,7 @@ impl RunningZeromq {
         let address = publisher.local_address();
         let of_topics = events.clone();
         let reader = Reader::start("zeromq", events, move |ring, subscriber, signs| {
-            let ring = RingCursor::on_ring("zeromq", ring, subscriber, gate, &of_topics);
+            let ring = RingCursor::new("zeromq", OnRing { ring, subscriber }, gate, &of_topics);
             let place = SequenceCursor::new(ring, journal, after, "for ZeroMQ's subscribers");
             let clock = Clock::calibrate();
             let topics = Topics::new(config, publisher, clock.now(), of_topics);
@@ -117,17 +118,6 @@ impl RunningZeromq {
     /// Returns the thread's state for the counters.
     pub(crate) fn standing(&self) -> Serving {
         Serving { pulse: self.reader.pulse(), address: self.address.to_string() }
-    }
-
-    /// The ring exists: returns when the thread reads it.
-    pub(crate) fn join(self, ring: &tapeline_ring::Name) -> crate::Result<Self> {
-        let (reader, _) = self.reader.join(ring)?;
-        Ok(Self { reader, ..self })
-    }
-
-    /// Waits for the thread, after the ring has ended. Returns its totals.
-    pub(crate) fn end(self) -> crate::Result<ZeromqReport> {
-        self.reader.end()
     }
 }
 
@@ -142,7 +132,6 @@ const LAST_WORDS_NS: i64 = 2_000_000_000;
 /// How often the clock is compared with the kernel's.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
-/// A topic.
 #[derive(Debug, Default)]
 struct Topic {
     name: Box<str>,
@@ -151,7 +140,6 @@ struct Topic {
     number: u64,
 }
 
-/// The running outlet.
 struct Outlet {
     place: SequenceCursor,
     clock: Clock,
@@ -159,34 +147,16 @@ struct Outlet {
     signs: Arc<Signs>,
 }
 
-impl Topics {
-    fn new(config: ZeromqConfig, publisher: Publisher, begun: Nanos, events: Events) -> Self {
-        let images = config.images_every.map(|every| {
-            let limits = Limits { items: config.max_items, bytes: config.cache_bytes, ..Limits::default() };
-            let every_ns = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
-            let mut images = Images::new(limits, config.max_items);
-            for (service, _) in &config.services {
-                images.set_dictionary(*service, &config.dictionary);
-            }
-            (images, Round { every_ns, next: 0, begun })
-        });
-        let report =
-            ZeromqReport { address: publisher.local_address().to_string(), ..ZeromqReport::default() };
-        let (items, channels, text) = (Vec::new(), Vec::new(), Vec::new());
-        Self { publisher, config, begun, items, channels, images, text, report, events }
-    }
-}
-
 impl Outlet {
     /// Publishes until the ring ends, then sends what is queued.
     fn run(mut self) -> crate::Result<ZeromqReport> {
-        let (mut housekept, mut is_alive) = (self.topics.begun, true);
+        let (mut housekept, mut is_alive) = (self.topics.out.begun, true);
         loop {
             let now = self.clock.now();
             self.signs.turned.store(now.0, Ordering::Relaxed);
             let (taken, is_over) = self.take_ticks()?;
             self.topics.send_images(now);
-            self.topics.publisher.turn(now, Duration::ZERO)?;
+            self.topics.out.publisher.turn(now, Duration::ZERO)?;
             self.topics.say(now);
             if is_over {
                 break;
@@ -197,27 +167,23 @@ impl Outlet {
             if now.since(housekept) >= HOUSEKEEPING_NS {
                 housekept = now;
                 self.clock.recalibrate();
-                if let Some(cause) = self.topics.publisher.accept_error() {
+                if let Some(cause) = self.topics.out.publisher.accept_error() {
                     let said = format_args!("ZeroMQ cannot accept connections: {cause}");
                     self.topics.events.peer(now, Kind::Accept, Severity::Warning, said);
                 }
                 self.topics.events.left_out(now);
-                is_alive = self.place.ring.ticks.subscriber.publisher_alive()?;
+                is_alive = self.place.subscriber().publisher_alive()?;
             }
             if taken == 0 && self.place.is_held() {
                 // The ring has ticks, so waiting on it would return at once.
                 std::thread::sleep(WHILE_HELD);
             } else if taken == 0 {
-                let is_alone = self.topics.publisher.counters().subscribers == 0;
-                self.place
-                    .ring
-                    .ticks
-                    .subscriber
-                    .wait(Wait::Park, if is_alone { LONG_SLEEP } else { SHORT_SLEEP });
+                let is_alone = self.topics.out.publisher.counters().subscribers == 0;
+                self.place.subscriber().wait(Wait::Park, if is_alone { LONG_SLEEP } else { SHORT_SLEEP });
             }
         }
         let ended = self.clock.now();
-        let Self { place, clock, topics: Topics { mut publisher, report, .. }, .. } = self;
+        let Self { place, clock, topics: Topics { out: Out { mut publisher, .. }, report, .. }, .. } = self;
         let rejoined = place.ring.rejoined;
         drop(place);
         while !publisher.is_flushed() {
@@ -246,20 +212,42 @@ impl Outlet {
 
 /// The publishing side: everything except the source of the ticks.
 struct Topics {
-    publisher: Publisher,
-    config: ZeromqConfig,
-    begun: Nanos,
+    out: Out,
     /// Indexed by item number.
     items: Vec<Topic>,
     /// Indexed by channel number.
     channels: Vec<Topic>,
     images: Option<(Images, Round)>,
-    text: Vec<u8>,
     report: ZeromqReport,
     events: Events,
 }
 
+/// Publishes messages under topics.
+struct Out {
+    publisher: Publisher,
+    config: ZeromqConfig,
+    begun: Nanos,
+    /// The last message as JSON.
+    text: Vec<u8>,
+}
+
 impl Topics {
+    fn new(config: ZeromqConfig, publisher: Publisher, begun: Nanos, events: Events) -> Self {
+        let images = config.images_every.map(|every| {
+            let limits = Limits { items: config.max_items, bytes: config.cache_bytes, ..Limits::default() };
+            let every_ns = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+            let mut images = Images::new(limits, config.max_items);
+            for (service, _) in &config.services {
+                images.set_dictionary(*service, &config.dictionary);
+            }
+            (images, Round { every_ns, next: 0, begun })
+        });
+        let report =
+            ZeromqReport { address: publisher.local_address().to_string(), ..ZeromqReport::default() };
+        let out = Out { publisher, config, begun, text: Vec::new() };
+        Self { out, items: Vec::new(), channels: Vec::new(), images, report, events }
+    }
+
     /// Publishes the images that are due.
     fn send_images(&mut self, now: Nanos) {
         let Some((images, round)) = &mut self.images else { return };
@@ -268,35 +256,97 @@ impl Topics {
             let Some(Place { domain, last, .. }) = images.place(place) else { continue };
             let (domain, last) = (*domain, *last);
             let Some(topic) = self.items.get_mut(last.item.0 as usize) else { continue };
-            if !self.publisher.wants(&mut topic.route, topic.name.as_bytes()) {
+            if !self.out.publisher.wants(&mut topic.route, topic.name.as_bytes()) {
                 continue;
             }
             let Some(image) = images.give(place) else { continue };
-            let body = self.config.body;
-            let header = Header {
-                number: topic.number,
-                begun: self.begun,
-                sent: now,
-                domain,
-                body,
-                is_image: true,
-                tick: last,
-            };
-            if !send(&mut self.publisher, &self.config, &mut self.text, topic, &header, image) {
-                self.report.unusable += 1;
-            }
+            self.report.unusable += u64::from(!self.out.send(topic, now, (domain, true), last, image));
         }
     }
 
     /// Reports which subscribers disconnected, and why.
     fn say(&mut self, now: Nanos) {
-        for left in self.publisher.take_left() {
+        for left in self.out.publisher.take_left() {
             let what = if left.is_let_go { "was disconnected" } else { "has gone" };
             let said = format_args!(
                 "zeromq: subscriber {} {what}: {}; {} dropped",
                 left.address, left.why, left.dropped
             );
             self.events.peer(now, Kind::Zeromq, Severity::Info, said);
+        }
+    }
+
+    /// An item has ended, and its number may belong to another.
+    fn forget(&mut self, item: ItemId) {
+        let at = item.0 as usize;
+        if let Some(topic) = self.items.get_mut(at) {
+            *topic = Topic::default();
+        }
+        if let Some((images, _)) = &mut self.images {
+            images.forget(item);
+        }
+    }
+
+    /// Ticks of unknown items are lost: every topic's number leaps, and no image is complete before a refresh.
+    fn skip(&mut self, count: u64) {
+        self.report.missing += count;
+        let known = self.items.iter_mut().chain(&mut self.channels).filter(|topic| !topic.name.is_empty());
+        known.for_each(|topic| topic.number += 1);
+        if let Some((images, _)) = &mut self.images {
+            (0..self.items.len()).for_each(|number| images.forget(ItemId(number as u32)));
+        }
+    }
+
+    /// Without a subscriber, and without a new subscription since, the cost is a look at the topic's number.
+    fn publish(&mut self, tick: &Tick<'_>, clock: &Clock) {
+        self.send_tick(tick, clock);
+        if tick.header.flags.contains(Flags::LAST) {
+            self.forget(tick.header.item);
+        }
+    }
+
+    fn send_tick(&mut self, tick: &Tick<'_>, clock: &Clock) {
+        self.report.ticks += 1;
+        let header = tick.header;
+        let is_item = header.item != ItemId(0);
+        let (topics, at, most) = match is_item {
+            true => (&mut self.items, header.item.0 as usize, self.out.config.max_items),
+            false => (&mut self.channels, usize::from(header.channel), usize::from(u16::MAX)),
+        };
+        if at > most {
+            self.report.unusable += 1;
+            return;
+        }
+        if topics.len() <= at {
+            topics.resize_with(at + 1, Topic::default);
+        }
+        let topic = &mut topics[at];
+        if topic.name.is_empty() {
+            let service = self.out.config.service(header.service);
+            topic.name = match is_item {
+                true => format!("{service}/{}", tick.name).into(),
+                false => format!("{service}#{}", header.channel).into(),
+            };
+        }
+        topic.number += 1;
+        let is_wanted = self.out.publisher.wants(&mut topic.route, topic.name.as_bytes());
+        self.report.unwanted += u64::from(!is_wanted);
+        if !is_wanted && self.images.is_none() {
+            return;
+        }
+        let Ok(message) = MessageView::parse(tick.body) else {
+            self.report.unusable += 1;
+            return;
+        };
+        let domain = message.domain();
+        if let Some((images, _)) = &mut self.images
+            && is_item
+        {
+            images.fold(domain, tick);
+        }
+        if is_wanted {
+            let is_sent = self.out.send(topic, clock.now(), (domain, false), header, tick.body);
+            self.report.unusable += u64::from(!is_sent);
         }
     }
 }
@@ -329,121 +379,37 @@ impl Round {
     }
 }
 
-impl Topics {
-    /// An item has ended, and its number may belong to another.
-    fn forget(&mut self, item: ItemId) {
-        let at = item.0 as usize;
-        if let Some(topic) = self.items.get_mut(at) {
-            *topic = Topic::default();
-        }
-        if let Some((images, _)) = &mut self.images {
-            images.forget(item);
-        }
-    }
-
-    /// `count` ticks are lost, of unknown items: the number of every topic leaps, and no image is complete
-    /// until its item's next refresh.
-    fn skip(&mut self, count: u64) {
-        self.report.missing += count;
-        let known = self.items.iter_mut().chain(&mut self.channels).filter(|topic| !topic.name.is_empty());
-        known.for_each(|topic| topic.number += 1);
-        if let Some((images, _)) = &mut self.images {
-            (0..self.items.len()).for_each(|number| images.forget(ItemId(number as u32)));
-        }
-    }
-
-    /// Without a subscriber, and without a new subscription since, the cost is a look at the topic's number.
-    fn publish(&mut self, tick: &Tick<'_>, clock: &Clock) {
-        self.send_tick(tick, clock);
-        if tick.header.flags.contains(Flags::LAST) {
-            self.forget(tick.header.item);
-        }
-    }
-
-    fn send_tick(&mut self, tick: &Tick<'_>, clock: &Clock) {
-        self.report.ticks += 1;
-        let header = tick.header;
-        let is_item = header.item != ItemId(0);
-        let (topics, at, most) = match is_item {
-            true => (&mut self.items, header.item.0 as usize, self.config.max_items),
-            false => (&mut self.channels, usize::from(header.channel), usize::from(u16::MAX)),
-        };
-        if at > most {
-            self.report.unusable += 1;
-            return;
-        }
-        if topics.len() <= at {
-            topics.resize_with(at + 1, Topic::default);
-        }
-        let topic = &mut topics[at];
-        if topic.name.is_empty() {
-            let service = self.config.service(header.service);
-            topic.name = match is_item {
-                true => format!("{service}/{}", tick.name).into(),
-                false => format!("{service}#{}", header.channel).into(),
-            };
-        }
-        topic.number += 1;
-        let is_wanted = self.publisher.wants(&mut topic.route, topic.name.as_bytes());
-        self.report.unwanted += u64::from(!is_wanted);
-        if !is_wanted && self.images.is_none() {
-            return;
-        }
-        let Ok(message) = MessageView::parse(tick.body) else {
-            self.report.unusable += 1;
-            return;
-        };
-        let domain = message.domain();
-        if let Some((images, _)) = &mut self.images
-            && is_item
-        {
-            images.fold(domain, tick);
-        }
-        if is_wanted {
-            let body = self.config.body;
-            let header = Header {
-                number: topic.number,
-                begun: self.begun,
-                sent: clock.now(),
-                domain,
-                body,
-                is_image: false,
-                tick: header,
-            };
-            if !send(&mut self.publisher, &self.config, &mut self.text, topic, &header, tick.body) {
-                self.report.unusable += 1;
+impl Out {
+    /// Publishes a tick, or an image, to the topic's subscribers. Returns whether it could be encoded.
+    fn send(
+        &mut self,
+        topic: &Topic,
+        sent: Nanos,
+        (domain, is_image): (Domain, bool),
+        tick: tick::Header,
+        message: &[u8],
+    ) -> bool {
+        let Self { publisher, config, begun, text } = self;
+        let (number, begun, body) = (topic.number, *begun, config.body);
+        let header = Header { number, begun, sent, domain, body, is_image, tick };
+        let body = match body {
+            Body::Rwf => message,
+            Body::Json => {
+                text.clear();
+                let converter = Converter::new(&config.dictionary, &());
+                let Ok(message) = MessageView::parse(message) else { return false };
+                if converter.write(&message, text).is_err() {
+                    return false;
+                }
+                text
             }
-        }
+        };
+        publisher.publish(&topic.route, &[topic.name.as_bytes(), &header.bytes(), body]);
+        true
     }
-}
-
-/// Publishes a message to the topic's subscribers. Returns whether it could be encoded.
-fn send(
-    publisher: &mut Publisher,
-    config: &ZeromqConfig,
-    text: &mut Vec<u8>,
-    topic: &Topic,
-    header: &Header,
-    message: &[u8],
-) -> bool {
-    let body = match config.body {
-        Body::Rwf => message,
-        Body::Json => {
-            text.clear();
-            let converter = Converter::new(&config.dictionary, &());
-            let Ok(message) = MessageView::parse(message) else { return false };
-            if converter.write(&message, text).is_err() {
-                return false;
-            }
-            text
-        }
-    };
-    publisher.publish(&topic.route, &[topic.name.as_bytes(), &header.bytes(), body]);
-    true
 }
 
 impl ZeromqConfig {
-    /// Returns the name of a service.
     fn service(&self, number: u16) -> String {
         let known = self.services.iter().find(|(known, _)| *known == number);
         known.map_or_else(|| number.to_string(), |(_, name)| name.clone())
@@ -453,10 +419,9 @@ impl ZeromqConfig {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
-    use tapeline_omm::rwf::Domain;
-
     use super::*;
     use crate::readers::images;
+    use crate::ticks;
 
     #[test]
     fn of_ticks_that_are_nowhere_every_topic_has_a_leap_and_no_image_is_told() {
@@ -478,7 +443,7 @@ mod tests {
             (0..images.len()).any(|place| images.give(place).is_some())
         };
         let frame = images::tests::refresh(Domain::MARKET_PRICE, 3);
-        let tick = Tick { header: images::tests::header(7, 1), name: "A", body: &frame, source: &[] };
+        let tick = Tick { header: ticks::header(7, 1), name: "A", body: &frame, source: &[] };
         topics.publish(&tick, &clock);
         assert_eq!(topics.items[7].number, 1);
         assert!(has_image(&mut topics));

@@ -123,12 +123,10 @@ impl DayLog {
         Ok(LogWriter::resume(messages, self.bytes))
     }
 
-    /// Truncates the file.
     fn cut(&self, bytes: u64) -> crate::Result<()> {
         self.file.set_len(bytes).with_context(|| format!("cannot cut {}", self.path.display()))
     }
 
-    /// Returns the path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -154,8 +152,7 @@ impl DayLog {
 }
 
 impl Drop for DayLog {
-    /// Releases the lock now: a process that another thread has just forked has the file open until it
-    /// executes another program.
+    /// Releases the lock now: a process that was just forked has the file open until it executes a program.
     fn drop(&mut self) {
         // A lock that cannot be released ends with the process.
         let _ = self.file.unlock();

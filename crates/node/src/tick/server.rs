@@ -23,6 +23,7 @@ use super::zone::Zone;
 use crate::Error;
 use crate::access::worker::Worker;
 use crate::events::{Events, Kind, Severity};
+use crate::kdb::publishing::Giving;
 use crate::tick::config::TickerplantConfig;
 
 mod logins;
@@ -102,7 +103,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// One client.
 struct Client {
     frames: Frames,
     stage: Stage,
@@ -137,6 +137,11 @@ enum Stage {
 }
 
 impl Client {
+    fn new(most_message: usize, stage: Stage, since: Nanos) -> Self {
+        let frames = Frames::new(most_message);
+        Self { frames, stage, since, passed: 0, asks: None, is_behind: false, held: 0 }
+    }
+
     /// Whether the client has exceeded the time to log in. A client whose password is being checked has sent
     /// its login, and is not responsible for how long the check takes.
     fn is_silent(&self, now: Nanos) -> bool {
@@ -158,7 +163,6 @@ pub struct Server {
     /// wrong passwords delays the others by one check only.
     checks: Checks,
     back_off: BackOff,
-    /// The number of the last check.
     last_check: u64,
     /// Clients whose password has not been checked yet.
     waiting: usize,
@@ -166,7 +170,7 @@ pub struct Server {
     published: Nanos,
     report: Report,
     /// Where rows of publishers are passed on; `None` if they are published directly.
-    onward: Option<Box<dyn Onward>>,
+    onward: Option<Giving>,
     /// In this turn the receiver of passed-on rows had no capacity.
     is_full: bool,
     /// What clients have cost in this turn.
@@ -188,32 +192,10 @@ impl fmt::Debug for Server {
     }
 }
 
-/// The receiver of publishers' rows that are not published directly.
-pub trait Onward: Send {
-    /// Whether the rows of one more update can be taken. While this is false, nothing is read from clients.
-    fn has_room(&mut self) -> bool;
-
-    /// Takes the rows of an update that arrived at `arrived`.
-    ///
-    /// # Errors
-    /// Why none of the rows are taken; their publisher gets this text.
-    fn take(&mut self, rows: &mut Passing<'_>, arrived: Nanos) -> Result<(), &'static str>;
-
-    /// The number of the last update taken, counted from 1.
-    fn taken(&self) -> u64;
-
-    /// The rows of the update with this number, to publish them, if they were kept. Rows of updates before it are
-    /// dropped: those updates will not come back.
-    fn kept(&mut self, number: u64) -> Option<KeptRows>;
-
-    /// Takes back the memory of kept rows.
-    fn release(&mut self, rows: KeptRows);
-}
-
 /// The outlets: to the clients, and onward.
 struct Out<'a> {
     streams: &'a mut Streams,
-    onward: Option<&'a mut (dyn Onward + 'static)>,
+    onward: Option<&'a mut Giving>,
     now: Nanos,
     /// The session whose answer is collected here instead of sent.
     kept: Option<(SessionId, Vec<u8>)>,
@@ -252,7 +234,7 @@ impl Server {
     pub fn open(
         config: TickerplantConfig,
         table: &str,
-        onward: Option<Box<dyn Onward>>,
+        onward: Option<Giving>,
         events: &Events,
     ) -> crate::Result<Self> {
         let clock = Clock::calibrate();
@@ -470,17 +452,7 @@ impl Server {
 
     fn let_in(&mut self, id: StreamId, now: Nanos) {
         self.report.connections += 1;
-        let frames = Frames::new(self.config.most_message);
-        let client = Client {
-            frames,
-            stage: Stage::Hello,
-            since: now,
-            passed: 0,
-            asks: None,
-            is_behind: false,
-            held: 0,
-        };
-        self.clients.insert(id, client);
+        self.clients.insert(id, Client::new(self.config.most_message, Stage::Hello, now));
     }
 
     /// Reads and handles a client's input.
@@ -557,10 +529,10 @@ impl Server {
             }
             let (plant, streams, onward) = (&mut self.plant, &mut self.streams, &mut self.onward);
             let taken = message.body.len();
-            let (answer, sent) = hand_over(&message, id, (local, now), plant, streams, onward.as_deref_mut());
+            let (answer, sent) = hand_over(&message, id, (local, now), plant, streams, onward.as_mut());
             his += self.spent.add(taken, sent);
             if let Some(onward) = onward {
-                client.passed = onward.taken();
+                client.passed = onward.taken;
             }
             if let Some(answer) = answer {
                 client.asks = Some(Asks::Answer(answer));
@@ -601,10 +573,10 @@ impl Server {
                 Some(Asks::Question(kind, order, body)) => {
                     let message = Message { kind, order, body: &body };
                     let (answer, sent) =
-                        hand_over(&message, *id, (local, now), plant, streams, onward.as_deref_mut());
+                        hand_over(&message, *id, (local, now), plant, streams, onward.as_mut());
                     spent.add(body.len(), sent);
                     if let Some(onward) = onward {
-                        client.passed = onward.taken();
+                        client.passed = onward.taken;
                     }
                     if let Some(answer) = answer {
                         client.asks = Some(Asks::Answer(answer));
@@ -695,10 +667,10 @@ fn hand_over(
     (local, now): (Local, Nanos),
     plant: &mut Tickerplant,
     streams: &mut Streams,
-    onward: Option<&mut (dyn Onward + 'static)>,
+    onward: Option<&mut Giving>,
 ) -> (Option<Box<[u8]>>, usize) {
     let session = SessionId(from.0);
-    let before = onward.as_ref().map(|onward| onward.taken());
+    let before = onward.as_ref().map(|onward| onward.taken);
     let is_kept = before.is_some() && message.kind == MessageKind::Sync;
     let kept = is_kept.then(|| (session, Vec::new()));
     let written = plant.counters().answer_bytes;
@@ -708,7 +680,7 @@ fn hand_over(
     let written = plant.counters().answer_bytes - written;
     let sent = sent.max(usize::try_from(written).unwrap_or(usize::MAX));
     let Some((_, answer)) = kept else { return (None, sent) };
-    if onward.map(|onward| onward.taken()) == before {
+    if onward.map(|onward| onward.taken) == before {
         streams.send(from, &answer);
         return (None, sent);
     }
@@ -716,8 +688,8 @@ fn hand_over(
 }
 
 /// Whether one more update would be taken.
-fn has_room(onward: &mut Option<Box<dyn Onward>>) -> bool {
-    onward.as_mut().is_none_or(|onward| onward.has_room())
+fn has_room(onward: &mut Option<Giving>) -> bool {
+    onward.as_mut().is_none_or(Giving::has_room)
 }
 
 #[cfg(test)]

@@ -53,7 +53,6 @@ impl Held {
         self.bytes > self.most
     }
 
-    /// The bound.
     pub(super) const fn bound(&self) -> usize {
         self.most
     }

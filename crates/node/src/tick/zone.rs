@@ -23,16 +23,18 @@ impl Zone {
 
     /// Updates the offset, as daylight saving time starts and ends. Not meant for each message.
     pub fn look(&mut self, now: Nanos) {
-        if let Ok(now) = Timestamp::from_nanosecond(i128::from(now.0)) {
-            self.offset_ns = i64::from(self.zone.to_offset(now).seconds()) * 1_000_000_000;
-        }
+        self.offset_ns = self.offset_at(now);
+    }
+
+    /// Returns the offset at a time; beyond the calendar's range that of the last look.
+    fn offset_at(&self, at: Nanos) -> i64 {
+        let at = Timestamp::from_nanosecond(i128::from(at.0));
+        at.map_or(self.offset_ns, |at| i64::from(self.zone.to_offset(at).seconds()) * 1_000_000_000)
     }
 
     /// Returns the local time with the offset at that time. Costs a search.
     pub fn local_then(&self, at: Nanos) -> Local {
-        let offset_ns = Timestamp::from_nanosecond(i128::from(at.0))
-            .map_or(self.offset_ns, |at| i64::from(self.zone.to_offset(at).seconds()) * 1_000_000_000);
-        Local((at.0 as i64).saturating_sub(UNIX_2000_NS).saturating_add(offset_ns))
+        Local((at.0 as i64).saturating_sub(UNIX_2000_NS).saturating_add(self.offset_at(at)))
     }
 
     /// Returns the local time with the current offset.

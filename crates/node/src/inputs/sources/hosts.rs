@@ -2,7 +2,6 @@
 //! because that can take seconds: neither the plant's thread nor another provider waits for it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -17,7 +16,6 @@ use crate::config::Host;
 /// Resolves a name to addresses, or returns the reason for a failure.
 type LookUp = fn(&str) -> Result<Vec<SocketAddr>, String>;
 
-/// The hosts of all providers.
 pub(super) struct Hosts {
     /// Indexed by provider.
     all: Vec<Vec<Host>>,
@@ -93,7 +91,6 @@ impl Hosts {
     fn begin(&mut self, link: LinkId, host: Host) {
         self.busy.insert(link, None);
         let (look_up, tell, waker) = (self.look_up, self.tell.clone(), Arc::clone(&self.waker));
-        let server = host.server.clone();
         let sought = host.clone();
         let begun = thread::Builder::new().name("tapeline-hosts".to_owned()).spawn(move || {
             let addresses = look_up(&sought.server);
@@ -103,13 +100,11 @@ impl Hosts {
             let _ = waker.wake();
         });
         if let Err(cause) = begun {
-            let _ = self.tell.send(Resolved { link, host, addresses: Err(no_thread(&server, &cause)) });
+            let server = &host.server;
+            let why = format!("cannot find the server {server}: no thread to look it up: {cause}");
+            let _ = self.tell.send(Resolved { link, host, addresses: Err(why) });
         }
     }
-}
-
-fn no_thread(server: &str, cause: &io::Error) -> String {
-    format!("cannot find the server {server}: no thread to look it up: {cause}")
 }
 
 #[cfg(test)]

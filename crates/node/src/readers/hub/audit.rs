@@ -131,8 +131,7 @@ impl Audit {
         }
     }
 
-    /// From the next line on, the writer uses the file that has the name then: the old file has been moved
-    /// away.
+    /// From the next line on, the writer uses the file that has the name then: the old one was moved.
     pub(super) fn reopen(&self) {
         // Relaxed: any line may be the first in the new file, and none is lost.
         self.shared.reopen.store(true, Ordering::Relaxed);
@@ -425,20 +424,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
         let read = || std::fs::read_to_string(&path).unwrap();
+        let start = |path: &str| Audit::start(&AuditTo::File(folder.path().join(path)), &Events::default());
         std::fs::write(&path, "before\n").unwrap();
-        let audit = Audit::start(&AuditTo::File(path.clone()), &Events::default()).unwrap();
+        let audit = start("audit.jsonl").unwrap();
         audit.read_again(Nanos(0), true);
         audit.end();
         assert_eq!(read(), "before\n{\"time\":\"1970-01-01T00:00:00.000000Z\",\"event\":\"rules read\"}\n");
-        let audit = Audit::start(&AuditTo::File(path.clone()), &Events::default()).unwrap();
+        let audit = start("audit.jsonl").unwrap();
         std::fs::rename(&path, folder.path().join("audit.1")).unwrap();
         audit.reopen();
         audit.read_again(Nanos(0), false);
         audit.end();
         assert!(read().contains("rules kept"));
-        assert!(Audit::start(&AuditTo::File(folder.path().join("none/audit")), &Events::default()).is_err());
+        assert!(start("none/audit").is_err());
         // A full disk: each line is counted as lost, and no line is waited for.
-        let audit = Audit::start(&AuditTo::File("/dev/full".into()), &Events::default()).unwrap();
+        let audit = start("/dev/full").unwrap();
         let shared = Arc::clone(&audit.shared);
         (0..100).for_each(|_| audit.read_again(Nanos(0), true));
         drop(audit.lines);

@@ -8,7 +8,7 @@ use tapeline_measure::Nanos;
 
 use super::audit::Audit;
 use super::connections::ClientConnections;
-use crate::access::worker::{Done, Worker};
+use crate::access::worker::{Done, Job, Worker};
 use crate::access::{AccessConfig, Reload};
 use crate::events::Events;
 
@@ -23,7 +23,6 @@ pub(super) struct Authenticator {
     events: Events,
 }
 
-/// The interval of those sums.
 const SUM_NS: i64 = 1_000_000_000;
 
 /// The thread that checks passwords and reads the rules again.
@@ -122,9 +121,9 @@ impl Guard {
             return Ok(());
         }
         if std::mem::take(&mut self.is_to_read) {
-            self.worker.read_again(Arc::clone(&self.reload));
+            self.worker.begin(Job::ReadAgain(Arc::clone(&self.reload)));
         } else if let Some(check) = hub.next_check() {
-            self.worker.check(check);
+            self.worker.begin(Job::Check(check));
         }
         Ok(())
     }

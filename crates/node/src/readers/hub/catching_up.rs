@@ -63,7 +63,6 @@ pub(super) enum Turn {
 /// The result of reading the ring.
 enum Taken {
     All,
-    /// The ring has ended.
     End,
     Lost(Lost),
 }
@@ -87,8 +86,7 @@ impl CatchingUp {
         Ok(Self { held, asked, known: Known::default(), heard: None, has_all: false })
     }
 
-    /// Starts after a gap: the ring no longer has the ticks before this one. The caller must [ask](Self::ask)
-    /// for images.
+    /// Starts after a gap before this tick. The caller must [ask](Self::ask) for images.
     pub(super) fn behind(tick: &Tick<'_>) -> Self {
         let mut held = Held { is_behind: true, ..Held::default() };
         put(&mut held.frames, |out| tick.write(out));
@@ -224,7 +222,6 @@ impl Held {
         }
     }
 
-    /// Returns the next tick.
     fn next(&mut self) -> Option<&[u8]> {
         let (length, rest) = self.frames.get(self.at..)?.split_first_chunk()?;
         let frame = rest.get(..u32::from_le_bytes(*length) as usize)?;
@@ -290,22 +287,7 @@ mod tests {
             let mut body = [0; 64];
             let status = StatusHeader { state: Some(State::OPEN_OK), ..StatusHeader::new(domain, 0) };
             let len = status.encode(&mut body).unwrap();
-            let (never, item) = (Nanos(0), ItemId(5));
-            let header = Header {
-                seq: Seq(seq),
-                feed_seq: 0,
-                event: never,
-                wire: never,
-                decoded: never,
-                sequenced: never,
-                item,
-                service: 7,
-                channel: 0,
-                kind: Kind::Status,
-                flags,
-                source_type: 0,
-                state: tapeline_plant::State::default(),
-            };
+            let header = Header { kind: Kind::Status, flags, ..crate::ticks::header(5, seq) };
             check(&Tick { header, name: "A", body: &body[..len], source: &[] });
         };
         let mut known = Known::default();

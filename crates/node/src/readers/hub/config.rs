@@ -108,8 +108,7 @@ impl HubConfig {
 /// The longest message that a hub sends, in bytes: an image of a field list has at most 64 KiB, and its JSON
 /// may be eight times as long.
 const LONGEST_SENT: usize = 512 << 10;
-/// Bytes received in one turn of a connection, and three times the longest message: in pieces, assembled, and
-/// inflated.
+/// Bytes received in one turn of a connection, and the longest message: in pieces, assembled, and inflated.
 const AT_HAND: usize = (2 << 20) + 3 * LONGEST_RECEIVED as usize;
 /// The maximum memory of one password check: as much as a hash in the file of users may require.
 const PASSWORD: usize = (MOST_MEMORY_KIB as usize + 1024) << 10;

@@ -26,8 +26,7 @@ use crate::events::{Events, Kind, Severity};
 const TURN_COST: usize = 4 << 10;
 /// The minimum cost of a message; the start and end of a connection have their own.
 const LEAST_COST: usize = 64;
-/// A byte of JSON costs as much as four of RWF: a request of 55 bytes that is answered with an image takes 20
-/// µs.
+/// A byte of JSON costs as much as four of RWF: a request of 55 bytes, answered with an image, takes 20 µs.
 const JSON_COST: usize = 4;
 const CONNECTION_COST: usize = 1 << 10;
 
@@ -35,7 +34,6 @@ const CONNECTION_COST: usize = 1 << 10;
 /// together with the end of TLS, such as the reason of a refused login, and tries again.
 pub(super) const PARTING_NS: u64 = 100_000_000;
 
-/// All connections.
 #[derive(Debug)]
 pub(super) struct ClientConnections {
     reactor: Reactor,
@@ -63,7 +61,6 @@ struct Clients {
     events: Events,
 }
 
-/// The connection of one session.
 #[derive(Debug)]
 struct ClientConnection {
     connection: ConnectionId,
@@ -134,7 +131,6 @@ impl ClientConnections {
         self.clients.close_those_over(hub, now);
     }
 
-    /// Closes all connections.
     pub(super) fn close_all(&mut self, hub: &mut Hub) {
         let open: Vec<SessionId> = self.clients.sessions.values().copied().collect();
         for session in open {
@@ -157,7 +153,6 @@ impl ClientConnections {
         &mut self.reactor
     }
 
-    /// The number of connections that never opened.
     pub(super) const fn never_opened(&self) -> u64 {
         self.clients.never_opened.all
     }
@@ -166,25 +161,16 @@ impl ClientConnections {
     pub(super) fn connected(&mut self, session: SessionId) -> Option<Connected> {
         let Self { reactor, clients } = self;
         let ClientConnection { connection, since, .. } = clients.connection(session)?;
-        let is_tls = reactor.tls_version(*connection).is_some();
-        let transport = match (reactor.negotiated(*connection)?.websocket, is_tls) {
-            (None, false) => "tcp",
-            (None, true) => "tls",
-            (Some(SubProtocol::Rwf), false) => "websocket rssl.rwf",
-            (Some(SubProtocol::Rwf), true) => "websocket rssl.rwf, tls",
-            (Some(SubProtocol::TrJson2), false) => "websocket tr_json2",
-            (Some(SubProtocol::TrJson2), true) => "websocket tr_json2, tls",
-            (Some(SubProtocol::RsslJsonV2), false) => "websocket rssl.json.v2",
-            (Some(SubProtocol::RsslJsonV2), true) => "websocket rssl.json.v2, tls",
+        let (plain, tls) = match reactor.negotiated(*connection)?.websocket {
+            None => ("tcp", "tls"),
+            Some(SubProtocol::Rwf) => ("websocket rssl.rwf", "websocket rssl.rwf, tls"),
+            Some(SubProtocol::TrJson2) => ("websocket tr_json2", "websocket tr_json2, tls"),
+            Some(SubProtocol::RsslJsonV2) => ("websocket rssl.json.v2", "websocket rssl.json.v2, tls"),
         };
+        let transport = if reactor.tls_version(*connection).is_some() { tls } else { plain };
         let address = reactor.peer_address(*connection);
         let unsent_bytes = reactor.sender(*connection)?.unsent();
         Some(Connected { since: *since, address, transport, unsent_bytes })
-    }
-
-    /// Returns why connections cannot be accepted, if so since the last call.
-    pub(super) fn accept_error(&mut self) -> Option<Error> {
-        self.reactor.accept_error()
     }
 
     /// Whether all output has left this process.
@@ -377,11 +363,8 @@ impl NeverOpened {
         let refusals = refused - std::mem::replace(&mut self.refused, refused);
         self.all += refusals;
         if refusals > 0 {
-            audit.more_never_opened(
-                now,
-                refusals,
-                "max_connections is reached, or max_connections_per_address",
-            );
+            let why = "max_connections is reached, or max_connections_per_address";
+            audit.more_never_opened(now, refusals, why);
         }
         let lately = std::mem::take(&mut self.lately);
         if lately > SAID_EACH {

@@ -40,14 +40,11 @@ pub(crate) struct HubFigures {
 #[derive(Clone, Debug, Default)]
 struct SessionFigures {
     number: usize,
-    since: Nanos,
     user: String,
-    address: Option<SocketAddr>,
-    transport: &'static str,
+    connected: Connected,
     streams: usize,
     queued_messages: usize,
     queued_bytes: usize,
-    unsent_bytes: usize,
     owed: usize,
     waits_since: Option<Nanos>,
     slow: &'static str,
@@ -63,7 +60,7 @@ impl HubFigures {
 }
 
 /// Data of a session's connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Connected {
     pub(crate) since: Nanos,
     pub(crate) address: Option<SocketAddr>,
@@ -129,17 +126,13 @@ impl FigureWriter {
             *open += 1;
             place.user.clear();
             place.user.push_str(seen.user);
-            let Connected { since, address, transport, unsent_bytes } = connected;
             *place = SessionFigures {
                 number: seen.session.index(),
-                since,
                 user: std::mem::take(&mut place.user),
-                address,
-                transport,
+                connected,
                 streams: seen.streams,
                 queued_messages: seen.queued_messages,
                 queued_bytes: seen.queued_bytes,
-                unsent_bytes,
                 owed: seen.owed,
                 waits_since: seen.waits_since,
                 slow: slow(seen.slow),
@@ -185,19 +178,20 @@ impl Merged {
             .iter()
             .map(|session| {
                 let totals = totals(&session.counters);
+                let Connected { since, address, transport, unsent_bytes } = session.connected;
                 // Another session may have had this number before.
                 let known = before.binary_search_by_key(&session.number, |known| known.session).ok();
-                let known = known.map(|at| &before[at]).filter(|known| known.since_ns == session.since.0);
+                let known = known.map(|at| &before[at]).filter(|known| known.since_ns == since.0);
                 snapshot::Session {
                     session: session.number,
-                    since_ns: session.since.0,
+                    since_ns: since.0,
                     user: session.user.clone(),
-                    address: session.address.map_or_else(String::new, |address| address.to_string()),
-                    transport: session.transport.to_owned(),
+                    address: address.map_or_else(String::new, |address| address.to_string()),
+                    transport: transport.to_owned(),
                     streams: session.streams,
                     queued_messages: session.queued_messages,
                     queued_bytes: session.queued_bytes,
-                    unsent_bytes: session.unsent_bytes,
+                    unsent_bytes,
                     owed: session.owed,
                     slow: session.slow.to_owned(),
                     lag_ns: session.waits_since.map_or(0, |since| told.at.since(since).max(0).unsigned_abs()),
@@ -283,7 +277,7 @@ mod tests {
         figures.counters.past = counters(past);
         figures.sessions = vec![
             SessionFigures {
-                since: Nanos(since),
+                connected: Connected { since: Nanos(since), ..Connected::default() },
                 user: "me".to_owned(),
                 counters: counters(updates),
                 ..SessionFigures::default()

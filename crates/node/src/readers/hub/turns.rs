@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::mpsc::TrySendError;
 
 use tapeline_hub::{Access, Coming, Connections, Hub, HubEvent, SessionId, Settings};
 use tapeline_measure::Nanos;
@@ -28,8 +27,7 @@ const BATCH: usize = 32;
 /// After this many full batches in a row the batches are larger, for throughput.
 const FULL_BATCHES: usize = 8;
 pub(super) const LARGE_BATCH: usize = 256;
-/// Maximum number of updates that were sent to clients and are not in an image yet: below it, the next ticks
-/// go first.
+/// Maximum number of updates that were sent and are not in an image yet: below it, ticks go first.
 const MOST_UNFOLDED: usize = 128;
 /// Answers of sources taken before the hub looks at ticks again.
 const ANSWERS: usize = 256;
@@ -133,23 +131,6 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         self.is_entering
     }
 
-    /// One turn of catching up. Returns 0 if there was nothing.
-    fn catch_up(&mut self, now: Nanos) -> crate::Result<usize> {
-        let Some(late) = &mut self.late else { return Ok(0) };
-        match late.turn(now, &mut self.place, &mut self.hub, &mut self.connections)? {
-            catching_up::Turn::Busy => return Ok(1),
-            catching_up::Turn::Nothing => return Ok(0),
-            catching_up::Turn::Lost(lost) => return Err(lost.of("this hub")),
-            catching_up::Turn::Done => {}
-        }
-        self.is_entering = false;
-        if let Some(images) = self.late.take().and_then(|late| late.images()) {
-            let images = thousands(images as u64);
-            self.place.events.info(format_args!("received the images of {images} items from the plant"));
-        }
-        Ok(1)
-    }
-
     /// Takes ticks and input of clients and sources, and does what is due.
     ///
     /// # Errors
@@ -159,7 +140,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
     pub fn turn(&mut self) -> crate::Result<HubTurn> {
         let now = self.clock.now();
         if self.is_entering {
-            let ticks = self.catch_up(now)?;
+            let ticks = self.take_images(now)?;
             return Ok(HubTurn { now, ticks, is_busy: false, is_over: false });
         }
         self.figure_writer.sent(now);
@@ -222,20 +203,10 @@ impl<T: Position, C: Time> HubTurns<T, C> {
 
     /// Passes demands to the sources, as far as the queue has capacity.
     fn ask_sources(&mut self) {
-        let Some(sources) = &self.sources else { return };
-        let mut has_asked = false;
-        while let Some(demand) = self.held.take().or_else(|| self.hub.next_demand()) {
-            match sources.demands.try_send(demand) {
-                Ok(()) => has_asked = true,
-                Err(TrySendError::Full(demand)) => {
-                    self.held = Some(demand);
-                    break;
-                }
-                // The plant is ending.
-                Err(TrySendError::Disconnected(_)) => break,
-            }
-        }
-        if has_asked && let Some(waker) = &sources.waker {
+        let Self { sources: Some(sources), held, hub, .. } = self else { return };
+        if sources.demands.send_all(held, || hub.next_demand())
+            && let Some(waker) = &sources.waker
+        {
             // If this fails, the plant looks a few milliseconds later.
             let _ = waker.wake();
         }
@@ -290,20 +261,21 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         late
     }
 
-    /// Takes the plant's images, and then the ticks after them. Returns roughly how many there were.
+    /// Takes images, and then the ticks after them: after a gap, or to catch up. Returns roughly how many.
     fn take_images(&mut self, now: Nanos) -> crate::Result<usize> {
         let Some(late) = &mut self.late else { return Ok(0) };
         match late.turn(now, &mut self.place, &mut self.hub, &mut self.connections) {
             Ok(catching_up::Turn::Busy) => return Ok(1),
             Ok(catching_up::Turn::Nothing) => return Ok(0),
             Ok(catching_up::Turn::Done) => {}
+            Ok(catching_up::Turn::Lost(lost)) if self.is_entering => return Err(lost.of("this hub")),
             // The buffered ticks precede the next gap; the next images include them.
             Ok(catching_up::Turn::Lost(lost)) => {
                 self.late = None;
                 self.place.rejoin(&lost)?;
                 return Ok(1);
             }
-            Err(error) if late.is_asking() => {
+            Err(error) if late.is_asking() && !self.is_entering => {
                 self.place.events.warning(format_args!("{STAY_SUSPECT}: {error:#}"));
                 late.give_up();
                 return Ok(1);
@@ -311,13 +283,18 @@ impl<T: Position, C: Time> HubTurns<T, C> {
             Err(error) => return Err(error),
         }
         let images = self.late.take().and_then(|late| late.images());
+        let is_entering = std::mem::take(&mut self.is_entering);
         if let Some(images) = images {
             let images = thousands(images as u64);
-            self.place.events.info(format_args!(
-                "received the images of {images} items again from the plant; their state is that of the plant's feeds"
-            ));
+            let (again, state) =
+                if is_entering { ("", "") } else { (" again", "; their state is that of the plant's feeds") };
+            self.place
+                .events
+                .info(format_args!("received the images of {images} items{again} from the plant{state}"));
         }
-        self.hub.end_anew(now, images.is_some(), &mut self.connections);
+        if !is_entering {
+            self.hub.end_anew(now, images.is_some(), &mut self.connections);
+        }
         Ok(1)
     }
 }

@@ -154,8 +154,7 @@ impl Table {
         *rows == RowsOf::Trades && columns.iter().any(|(content, _)| *content == Content::Action)
     }
 
-    /// Adds a row. For a break, `broken` has its fields, and the columns of the last trade contain the broken
-    /// trade.
+    /// Adds a row. For a break, with its fields, the columns of the last trade contain the broken trade.
     fn add(&self, tick: &Tick<'_>, broken: Option<&FieldList<'_>>, zone: &Zone, plant: &mut Tickerplant) {
         let header = &tick.header;
         let is_added = plant.add_row(self.filler.table, |at, out| {
@@ -224,8 +223,7 @@ fn write_time(at: Local, kind: Type, out: &mut Vec<u8>) {
 /// The current cells of every item, for the columns of one table that have fields.
 #[derive(Debug)]
 struct Images {
-    /// For each column, the offset of its cell in an item's cells and its width; 0 for text and for columns
-    /// without a field.
+    /// The offset and the width of each column's cell in an item's cells; 0 for text and without a field.
     places: Vec<(usize, usize)>,
     /// The cells of an item with no known values.
     blank: Vec<u8>,
@@ -250,7 +248,6 @@ impl Images {
         Self { places, blank, cells: Vec::new(), texts: HashMap::new(), written: Vec::new() }
     }
 
-    /// Forgets the values of an item.
     fn forget(&mut self, item: ItemId) {
         let begin = item.0 as usize * self.blank.len();
         if let Some(cells) = self.cells.get_mut(begin..begin + self.blank.len()) {
@@ -300,8 +297,8 @@ impl Images {
 mod tests {
     use tapeline_omm::{FieldListEncoder, Real};
 
-    use super::super::super::images::tests::header;
     use super::*;
+    use crate::ticks::header;
 
     fn fields(of: &[(Fid, i64)], out: &mut [u8]) -> usize {
         let mut fields = FieldListEncoder::new(out).unwrap();

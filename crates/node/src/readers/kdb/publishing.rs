@@ -16,8 +16,7 @@ use tapeline_tickerplant::{KeptRows, Passing, PassingRow};
 
 use super::fields;
 use super::filling::Content;
-use crate::queue::{Bytes, Entry, Exit, queue};
-use crate::tick::server::Onward;
+use crate::queue::{Bytes, Entry, Exit, bytes, queue};
 
 /// Maximum number of updates queued for the plant's thread; beyond it the publishers' sockets fill up.
 const QUEUE: usize = 4_096;
@@ -39,11 +38,7 @@ const KEPT_BYTES: usize = 32 << 20;
 /// update may exceed it.
 pub const ROWS_BYTES: usize = QUEUE_BYTES + KEPT_BYTES;
 
-impl Bytes for Update {
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
+bytes! { Update }
 
 /// How a row of a table is expressed for readers other than kdb+ clients.
 #[derive(Clone, Debug, Default)]
@@ -86,8 +81,8 @@ pub struct Giving {
     spare: Receiver<Update>,
     /// Updates that did not fit in the queue, in order.
     held: VecDeque<Update>,
-    /// The number of updates taken.
-    taken: u64,
+    /// The number of the last update taken, counted from 1.
+    pub(crate) taken: u64,
     /// The rows of updates that have not come back, with the numbers of their updates, in order.
     kept: VecDeque<(u64, KeptRows)>,
     kept_bytes: usize,
@@ -148,8 +143,9 @@ fn open_for(
     (giving, Publishing { from, spare: give_back, channel })
 }
 
-impl Onward for Giving {
-    fn has_room(&mut self) -> bool {
+impl Giving {
+    /// Whether the rows of one more update can be taken. While this is false, nothing is read from clients.
+    pub(crate) fn has_room(&mut self) -> bool {
         while let Some(held) = self.held.pop_front() {
             if let Some(update) = self.try_send(held) {
                 self.held.push_front(update);
@@ -159,7 +155,11 @@ impl Onward for Giving {
         true
     }
 
-    fn take(&mut self, rows: &mut Passing<'_>, arrived: Nanos) -> Result<(), &'static str> {
+    /// Takes the rows of an update that arrived at `arrived`.
+    ///
+    /// # Errors
+    /// Why none of the rows are taken; their publisher gets this text.
+    pub(crate) fn take(&mut self, rows: &mut Passing<'_>, arrived: Nanos) -> Result<(), &'static str> {
         let mut update = mem::take(&mut self.writing);
         update.begin(arrived);
         let table = rows.table();
@@ -182,11 +182,9 @@ impl Onward for Giving {
         Ok(())
     }
 
-    fn taken(&self) -> u64 {
-        self.taken
-    }
-
-    fn kept(&mut self, number: u64) -> Option<KeptRows> {
+    /// The rows of the update with this number, to publish them, if they were kept. Rows of updates before it are
+    /// dropped: those updates will not come back.
+    pub(crate) fn kept(&mut self, number: u64) -> Option<KeptRows> {
         while let Some((its, _)) = self.kept.front()
             && *its <= number
         {
@@ -200,14 +198,13 @@ impl Onward for Giving {
         None
     }
 
-    fn release(&mut self, rows: KeptRows) {
+    /// Takes back the memory of kept rows.
+    pub(crate) fn release(&mut self, rows: KeptRows) {
         if rows.capacity() <= SPARE_BYTES && self.spare_rows.len() < SPARE {
             self.spare_rows.push(rows);
         }
     }
-}
 
-impl Giving {
     /// Keeps the rows of the last update taken until its ticks come back, if there is memory for them.
     fn keep(&mut self, rows: &mut Passing<'_>) {
         if self.kept_bytes < KEPT_BYTES && self.kept.len() < QUEUE {
@@ -337,7 +334,7 @@ mod tests {
             let len = message.finish().unwrap();
             plant.receive(SessionId(0), &Message::parse(&room[..len]).unwrap(), Local(0), &mut out);
         }
-        assert_eq!((out.0.taken(), out.0.has_room()), (4, false));
+        assert_eq!((out.0.taken, out.0.has_room()), (4, false));
         let mut names = Vec::new();
         for _ in 0..4 {
             names.extend(

@@ -106,7 +106,6 @@ pub struct FeedSnapshot {
     /// Gaps in the sequence, including absurd gaps.
     pub gaps: u64,
     /// Gaps of more messages than any feed sends, which `missing` excludes.
-    #[serde(default)]
     pub absurd_gaps: u64,
     /// Messages that could not be decoded.
     pub malformed: u64,
@@ -117,7 +116,6 @@ pub struct FeedSnapshot {
     pub unknown_orders: u64,
     /// Ticks of new symbols published without an item, because `max_items` or the feed's share of it is used
     /// up.
-    #[serde(default)]
     pub items_refused: u64,
     /// Ticks published for the feed.
     pub ticks: u64,

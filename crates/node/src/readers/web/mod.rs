@@ -41,22 +41,16 @@ const FILES: [(&str, &str, &str); 3] = [
 /// The port is in use, or the address does not belong to this machine.
 pub(crate) fn open(hub: &mut HubConfig, latest: &Arc<LatestSnapshot>) -> crate::Result<Option<Server>> {
     let Some(config) = &hub.web else { return Ok(None) };
-    let server = start(config, latest)?;
+    let (latest, clock) = (Arc::clone(latest), Clock::calibrate());
+    let settings = HttpSettings { names: config.names.clone(), ..HttpSettings::default() };
+    let answer = move |request: &HttpRequest<'_>| answer(request, &latest.read(), clock.now());
+    let server = Server::start(config.address, settings, answer).map_err(|error| {
+        Error::of_port(format!("cannot serve the live page at {}", config.address), "[hub.web]", error)
+    })?;
     let port = server.address().port();
     let origins: Vec<String> = config.names.iter().map(|name| format!("http://{name}:{port}")).collect();
     hub.let_in(origins);
     Ok(Some(server))
-}
-
-fn start(config: &WebConfig, latest: &Arc<LatestSnapshot>) -> crate::Result<Server> {
-    let latest = Arc::clone(latest);
-    let clock = Clock::calibrate();
-    let settings = HttpSettings { names: config.names.clone(), ..HttpSettings::default() };
-    Server::start(config.address, settings, move |request| answer(request, &latest.read(), clock.now()))
-        .map_err(|error| {
-            let what = format!("cannot serve the live page at {}", config.address);
-            Error::of_port(what, "[hub.web]", error)
-        })
 }
 
 fn answer(request: &HttpRequest<'_>, snapshot: &Snapshot, now: Nanos) -> Response {

@@ -68,8 +68,8 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tapeline_plant::tick::{Flags, Kind};
-    use tapeline_plant::{ItemId, Seq, State};
+    use tapeline_plant::State;
+    use tapeline_plant::tick::Flags;
 
     /// Subscribers in other languages read these positions.
     #[test]
@@ -82,19 +82,13 @@ mod tests {
             body: Body::Json,
             is_image: false,
             tick: tick::Header {
-                seq: Seq(10),
-                feed_seq: 0,
                 event: Nanos(11),
                 wire: Nanos(12),
-                decoded: Nanos(0),
                 sequenced: Nanos(13),
-                item: ItemId(1),
-                service: 1,
                 channel: 0x0203,
-                kind: Kind::Update,
                 flags: Flags::SUSPECT | Flags::LAST_ROW,
-                source_type: 0,
                 state: State::Live,
+                ..crate::ticks::header(1, 10)
             },
         };
         let numbers = [7_u64, 10, 8, 11, 12, 13, 9].map(u64::to_le_bytes).concat();

@@ -7,7 +7,7 @@ use tapeline_tickerplant::{Rights, SessionId};
 use tapeline_wire::streams::StreamId;
 
 use super::{Server, Stage};
-use crate::access::worker::Done;
+use crate::access::worker::{Done, Job};
 
 impl Server {
     /// Reads a client's greeting. Returns whether the client is logged in.
@@ -62,7 +62,7 @@ impl Server {
         if !worker.is_busy()
             && let Some(check) = self.checks.next()
         {
-            worker.check(check);
+            worker.begin(Job::Check(check));
         }
         if let Some(Done::Checked(number, verdict)) = done {
             self.waiting = self.waiting.saturating_sub(1);

@@ -9,15 +9,7 @@ use super::*;
 
 #[test]
 fn only_who_says_nothing_is_silent() {
-    let client = |stage| Client {
-        frames: Frames::new(1_024),
-        stage,
-        since: Nanos(5),
-        passed: 0,
-        asks: None,
-        is_behind: false,
-        held: 0,
-    };
+    let client = |stage| Client::new(1_024, stage, Nanos(5));
     let checking = Stage::Checking {
         number: CheckNumber(1),
         user: "me".to_owned(),
