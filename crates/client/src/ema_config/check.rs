@@ -43,8 +43,7 @@ fn check_group(root: &Node, group: Group, block: &Node) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks that every entry has a name. Equal names are no fault: LSEG's own example has them, and the first entry
-/// counts.
+/// Checks that every entry has a name. Of equal names, which LSEG's own example has, the first counts.
 fn check_names(root: &Node, group: Group) -> Result<(), Fault> {
     let Some(entry) = group.entries(root).find(|entry| entry.text("Name").is_none()) else { return Ok(()) };
     Err(Fault::new(entry.line, format!("a {} has no name", group.name()), "give it a Name"))
