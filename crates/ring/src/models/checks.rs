@@ -2,7 +2,8 @@
 
 use std::thread;
 
-use super::atomics::Fault::{Ahead, Lagging, Late, Weak};
+use super::atomics::Fault::{self, Ahead, Lagging, Late, Weak};
+use super::atomics::Site;
 use super::explore::{Model, line};
 use super::{broadcast, eviction, gated, joining, spsc, succession};
 
@@ -42,28 +43,31 @@ fn every_promise_is_kept() {
     thread::scope(|scope| models.for_each(|model| _ = scope.spawn(|| model.holds())));
 }
 
+fn weak(file: &str, text: &str) -> Fault {
+    Weak(line(file, text))
+}
+
+fn late(store: Site, until: Site) -> Fault {
+    Late { store, until: Some(until) }
+}
+
+/// Asserts that each model finds what is wrong, side by side.
+fn find(faults: &[(&Model, &str, &[Fault])]) {
+    thread::scope(|scope| {
+        faults.iter().for_each(|(model, what, faults)| _ = scope.spawn(|| model.catches(what, faults)))
+    });
+}
+
 #[test]
-fn faults_are_found() {
-    let weak = |file, text| Weak(line(file, text));
-    let late = |store, until| Late { store, until: Some(until) };
+fn faults_of_gated_rings_are_found() {
     let header = line(COMMIT, ".store(self.header_word(first_len)");
     let terminator = line(COMMIT, "self.memory.terminator(last, last_size)");
     let batched = line("batch.rs", "self.publisher.memory.header(start).store(");
     let hidden = line(COMMIT, ".store(word, Ordering::Relaxed)");
     let shown = line(COMMIT, ".store(word, Ordering::Release)");
     let released = line(SUBSCRIBER, "progress.position.store(self.position");
-    let milestone = line("lines.rs", "self.position.store(position, Ordering::Release)");
-    let body = line("models/memory.rs", "self.body_word(position, at).store(");
-    let fence = line("gate.rs", "fence(Ordering::SeqCst); // F1");
-    let joining_fence = line(JOINING, "fn enter( … fence(");
-    let counted_at = line("lines.rs", "count.position.store(position, Ordering::Relaxed)");
-    let counted = line("lines.rs", "count.frames.store(frames, Ordering::Relaxed)");
-    let counts_fence = line("lines.rs", "count.position.store(position … fence(");
-    let heeded = line(SUBSCRIBER, "self.order().word.load(Ordering::Relaxed) != self.heeded");
-    let written = line(PRODUCER, "self.written.store(*self.next");
-    let given_back = line(CONSUMER, "shared.read.0.store(self.next, ");
-    let faults = [
-        (&gated::WRAP, "a header without release", &[Weak(header)][..]),
+    find(&[
+        (&gated::WRAP, "a header without release", &[Weak(header)]),
         (
             &gated::WRAP,
             "a header read without acquire",
@@ -82,6 +86,20 @@ fn faults_are_found() {
         ),
         (&gated::LEAVE, "leaving without release", &[weak(SUBSCRIBER, "members.slots.fetch_and(")]),
         (&gated::END, "an end read without acquire", &[weak(SUBSCRIBER, "fn nothing( … status.state.load(")]),
+    ]);
+}
+
+#[test]
+fn faults_of_gates_and_orders_are_found() {
+    let milestone = line("lines.rs", "self.position.store(position, Ordering::Release)");
+    let body = line("models/memory.rs", "self.body_word(position, at).store(");
+    let fence = line("gate.rs", "fence(Ordering::SeqCst); // F1");
+    let joining_fence = line(JOINING, "fn enter( … fence(");
+    let counted_at = line("lines.rs", "count.position.store(position, Ordering::Relaxed)");
+    let counted = line("lines.rs", "count.frames.store(frames, Ordering::Relaxed)");
+    let counts_fence = line("lines.rs", "count.position.store(position … fence(");
+    let heeded = line(SUBSCRIBER, "self.order().word.load(Ordering::Relaxed) != self.heeded");
+    find(&[
         (&joining::NEWEST, "a gate without its fence", &[Weak(fence)]),
         (&joining::OLDEST, "a gate without its fence", &[Weak(fence)]),
         (&joining::NEWEST, "a joiner without its fence", &[Weak(joining_fence)]),
@@ -122,6 +140,14 @@ fn faults_are_found() {
             "an order looked at before the copy",
             &[Lagging(line(SUBSCRIBER, "pub fn is_evicted( … .load("))],
         ),
+    ]);
+}
+
+#[test]
+fn faults_of_queues_are_found() {
+    let written = line(PRODUCER, "self.written.store(*self.next");
+    let given_back = line(CONSUMER, "shared.read.0.store(self.next, ");
+    find(&[
         (&spsc::ONE_BY_ONE, "records published without release", &[Weak(written)]),
         (&spsc::IN_BATCHES, "records published without release", &[Weak(written)]),
         (
@@ -152,8 +178,5 @@ fn faults_are_found() {
             "a producer that sees that the consumer is gone, and not what it did",
             &[weak(PRODUCER, "self.shared.read.0.load(Ordering::Acquire) & GONE")],
         ),
-    ];
-    thread::scope(|scope| {
-        faults.iter().for_each(|(model, what, faults)| _ = scope.spawn(|| model.catches(what, faults)))
-    });
+    ]);
 }
