@@ -70,7 +70,6 @@ pub(crate) fn committed_len(header: u64, max_frame: usize) -> Option<usize> {
     (len <= max_frame as u64).then_some(len as usize)
 }
 
-/// The epoch in a header.
 #[inline]
 pub(crate) fn epoch(header: u64) -> u32 {
     (header >> 40) as u32

@@ -102,23 +102,19 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Where the publisher's lines start.
     pub(crate) fn publisher_at(&self) -> usize {
         self.page
     }
 
-    /// Where the subscribers' lines start.
     pub(crate) fn subscribers_at(&self) -> usize {
         self.publisher_at() + size_of::<PublisherLines>().next_multiple_of(self.page)
     }
 
-    /// Where the frames start.
     pub(crate) fn data_at(&self) -> usize {
         let end = self.subscribers_at() + size_of::<SubscriberLines>();
         end.next_multiple_of(if self.huge_pages { HUGE_PAGE } else { self.page })
     }
 
-    /// Bytes of the whole file.
     pub(crate) fn file_bytes(&self) -> u64 {
         (self.data_at() + self.capacity) as u64
     }
@@ -149,7 +145,6 @@ impl Shape {
         Ok(())
     }
 
-    /// The header's bytes.
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);

@@ -106,7 +106,6 @@ impl Plan {
     }
 }
 
-/// A fence.
 #[track_caller]
 pub(crate) fn fence(ordering: Ordering) {
     let site = Site::here();
@@ -121,7 +120,6 @@ pub(crate) fn fence(ordering: Ordering) {
 
 macro_rules! atomic {
     ($name:ident, $number:ty) => {
-        /// An atomic number.
         #[derive(Clone, Debug, Default)]
         pub(crate) struct $name(Arc<looms::$name>);
 

@@ -24,7 +24,6 @@ impl Instant {
     }
 }
 
-/// Resets the clock to zero.
 pub(crate) fn begin() {
     NOW.set(Duration::ZERO);
 }

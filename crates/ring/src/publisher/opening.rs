@@ -45,18 +45,13 @@ impl<D: Discipline> PublisherOf<D> {
         };
         shape.check()?;
         for _ in 0..ROUNDS {
-            match Segment::open(name, Purpose::TakePart) {
-                Ok(segment) => {
-                    if let Some(publisher) = Self::take_over(segment, &shape, options)? {
-                        return Ok(publisher);
-                    }
-                }
-                Err(Error::NotFound { .. }) => {
-                    if let Some(publisher) = Self::create(name, shape, options)? {
-                        return Ok(publisher);
-                    }
-                }
+            let opened = match Segment::open(name, Purpose::TakePart) {
+                Ok(segment) => Self::take_over(segment, &shape, options)?,
+                Err(Error::NotFound { .. }) => Self::create(name, shape, options)?,
                 Err(error) => return Err(error),
+            };
+            if let Some(publisher) = opened {
+                return Ok(publisher);
             }
         }
         Err(Error::system(&name.path(), "settle who opens", rustix::io::Errno::BUSY))
@@ -85,11 +80,8 @@ impl<D: Discipline> PublisherOf<D> {
         segment.check_owner()?;
         let there = segment.shape;
         if there.policy != wanted.policy {
-            return Err(Error::OtherPolicy {
-                path: segment.path,
-                found: there.policy,
-                wanted: wanted.policy,
-            });
+            let (found, wanted) = (there.policy, wanted.policy);
+            return Err(Error::OtherPolicy { path: segment.path, found, wanted });
         }
         for (what, found, wanted) in [
             ("a capacity of", there.capacity as u64, wanted.capacity as u64),
