@@ -127,7 +127,7 @@ impl Chosen {
 }
 
 /// The settings of one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Host {
     /// Host and port; for a server that listens, the interface before the port may be empty.
     pub server: String,
@@ -149,15 +149,7 @@ impl Host {
     /// Returns the host with default settings.
     #[must_use]
     pub fn plain(server: &str) -> Self {
-        Self {
-            server: server.to_owned(),
-            is_encrypted: false,
-            interface: None,
-            certificate: None,
-            trusted: None,
-            tls_versions: TlsVersions::default(),
-            settings: ConnectionSettings::default(),
-        }
+        Self { server: server.to_owned(), ..Self::default() }
     }
 }
 
