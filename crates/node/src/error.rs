@@ -41,6 +41,12 @@ impl Error {
         Self { cause: Some(cause.into()), ..self }
     }
 
+    /// Copies a chain of causes, so that it no longer depends on its owner.
+    pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> Self {
+        let cause = error.source().map(|cause| Self::chain(cause).into());
+        Self { what: error.to_string(), hint: String::new(), cause }
+    }
+
     /// Creates the error of a port that cannot be opened: `what` is not possible then, and the
     /// configuration's `table` names the port.
     pub(crate) fn of_port(what: String, table: &str, error: tapeline_wire::Error) -> Self {
@@ -97,9 +103,7 @@ macro_rules! transparent {
     ($($error:ty)*) => {$(
         impl From<$error> for Error {
             fn from(error: $error) -> Self {
-                let what = error.to_string();
-                let cause = std::error::Error::source(&error).map(|cause| Error::chain(cause).into());
-                Self { what, hint: String::new(), cause }
+                Self::chain(&error)
             }
         }
     )*};
@@ -108,14 +112,6 @@ macro_rules! transparent {
 transparent! {
     std::io::Error tapeline_kdb::Refused tapeline_measure::Error tapeline_omm::Refused tapeline_plant::tick::Malformed tapeline_ring::Error
     tapeline_wire::Error
-}
-
-impl Error {
-    /// Copies a chain of causes, so that it no longer depends on its owner.
-    pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> Self {
-        let cause = error.source().map(|cause| Self::chain(cause).into());
-        Self { what: error.to_string(), hint: String::new(), cause }
-    }
 }
 
 /// Adds what was being done when something failed.

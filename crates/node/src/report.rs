@@ -19,7 +19,7 @@ use crate::tick::server::Listening;
 use crate::zeromq::ZeromqReport;
 
 /// Printed as a line of JSON when the plant's sockets are open and its ring can be joined.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Ready {
     /// The ring to join.
     pub ready: String,
@@ -49,21 +49,12 @@ impl Ready {
     /// Describes the ring only; the caller fills in the addresses.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        Self {
-            ready: config.ring.to_string(),
-            pid: std::process::id(),
-            hub: None,
-            hub_memory_bytes: None,
-            publishers: None,
-            web: None,
-            zeromq: None,
-            kdb: None,
-        }
+        Self { ready: config.ring.to_string(), pid: std::process::id(), ..Self::default() }
     }
 }
 
 /// Totals of a plant.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct PlantReport {
     /// Name of the service.
     pub service: String,
@@ -394,11 +385,6 @@ impl PlantReport {
             ring_evicted: sequencer.publisher().ring().evicted(),
             truncated_datagrams,
             refused: refused.map(ToString::to_string),
-            hub: None,
-            sources: None,
-            zeromq: None,
-            kdb: None,
-            journal: None,
             nbbo: sequencer.consolidation().map(NbboReport::of),
             feeds: config
                 .feeds
@@ -408,6 +394,7 @@ impl PlantReport {
                     FeedReport::of(feed, channel, receivers, pool, recovery)
                 })
                 .collect(),
+            ..Self::default()
         }
     }
 

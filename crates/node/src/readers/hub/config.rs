@@ -53,6 +53,19 @@ pub const CONNECTIONS: usize = 1_000;
 /// system call costs as much as about thirty updates.
 const HIGH_WATER_MARK: u32 = 32 << 10;
 
+/// The longest message that a hub sends, in bytes: an image of a field list has at most 64 KiB, and its JSON
+/// may be eight times as long.
+const LONGEST_SENT: usize = 512 << 10;
+/// Bytes received in one turn of a connection, and the longest message: in pieces, assembled, and inflated.
+const AT_HAND: usize = (2 << 20) + 3 * LONGEST_RECEIVED as usize;
+/// The maximum memory of one password check: as much as a hash in the file of users may require.
+const PASSWORD: usize = (MOST_MEMORY_KIB as usize + 1024) << 10;
+
+/// Memory of the counters: two sets of figures and one of totals, with four histograms of 300 KB each; and
+/// the figures of a session, in each set and as text.
+const FIGURES: usize = 3 * 4 * (400 << 10);
+const SESSION_FIGURES: usize = 4 << 10;
+
 impl HubConfig {
     /// Creates the configuration of a hub that every client may use, with the defaults of a configuration
     /// file.
@@ -103,22 +116,7 @@ impl HubConfig {
             ..Default::default()
         }
     }
-}
 
-/// The longest message that a hub sends, in bytes: an image of a field list has at most 64 KiB, and its JSON
-/// may be eight times as long.
-const LONGEST_SENT: usize = 512 << 10;
-/// Bytes received in one turn of a connection, and the longest message: in pieces, assembled, and inflated.
-const AT_HAND: usize = (2 << 20) + 3 * LONGEST_RECEIVED as usize;
-/// The maximum memory of one password check: as much as a hash in the file of users may require.
-const PASSWORD: usize = (MOST_MEMORY_KIB as usize + 1024) << 10;
-
-/// Memory of the counters: two sets of figures and one of totals, with four histograms of 300 KB each; and
-/// the figures of a session, in each set and as text.
-const FIGURES: usize = 3 * 4 * (400 << 10);
-const SESSION_FIGURES: usize = 4 << 10;
-
-impl HubConfig {
     /// Returns each part that takes memory and its maximum in bytes, whatever clients do. The system's socket
     /// buffers and the memory of a plant without a hub are not included.
     pub fn memory_bound(&self) -> [(&'static str, usize); 13] {
