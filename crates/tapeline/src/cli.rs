@@ -12,7 +12,6 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The subcommands of Tapeline.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the whole data path on this machine (simulated exchange, plant, subscribers, clients), and print a latency

@@ -34,11 +34,9 @@ const KINDS: [Kind; 2] = [
     Kind { name: "page", over: "WebSocket, JSON", options: &["--websocket", "json"] },
 ];
 
-/// The running clients.
 #[derive(Debug)]
 pub(super) struct Clients(Vec<Part>);
 
-/// The results of a client.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) name: &'static str,

@@ -36,7 +36,6 @@ const TICK_BYTES: u64 = 200;
 const BYTES_OF_CAPTURE: u64 = TICK_BYTES / 30;
 const BYTES_OF_COMPRESSED: u64 = 4 * BYTES_OF_CAPTURE;
 
-/// The expected amount of data.
 pub(super) enum Expected<'a> {
     Ticks(u64),
     Capture(&'a Path),
@@ -61,19 +60,17 @@ impl DemoJournal {
     pub(super) fn refused(self, expected: &Expected<'_>, run_folder: &Path, free: u64) -> Option<String> {
         let bytes = expected.bytes();
         let shown = |bytes: u64| quantity(bytes as f64, "B", true);
+        let refused = "no journal is kept: it may take";
         match self {
             Self::None => None,
             // The last segment is allocated at its full size.
-            _ if bytes.saturating_add(SEGMENT_BYTES) > free => Some(format!(
-                "no journal is kept: it may take {}, and {} are free in {}",
-                shown(bytes),
-                shown(free),
-                run_folder.display()
-            )),
-            Self::Replayed if bytes > MOST_BYTES => Some(format!(
-                "no journal is kept: it may take {}\nhint: --journal kept keeps it anyway",
-                shown(bytes)
-            )),
+            _ if bytes.saturating_add(SEGMENT_BYTES) > free => {
+                let (free, folder) = (shown(free), run_folder.display());
+                Some(format!("{refused} {}, and {free} are free in {folder}", shown(bytes)))
+            }
+            Self::Replayed if bytes > MOST_BYTES => {
+                Some(format!("{refused} {}\nhint: --journal kept keeps it anyway", shown(bytes)))
+            }
             _ => None,
         }
     }
@@ -163,11 +160,9 @@ struct Done {
     history: u64,
 }
 
-/// The content of the journal.
 #[derive(Debug)]
 pub(super) struct Replayed {
     pub(super) ticks: u64,
-    /// The last sequence.
     pub(super) last: u64,
     /// CRC-32C over all ticks.
     pub(super) checksum: u32,

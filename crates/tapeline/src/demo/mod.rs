@@ -84,7 +84,6 @@ pub(crate) struct Demo {
 
 /// Rates to try, highest first, if none is given.
 const TRIED_RATES: [u64; 6] = [2_000_000, 1_000_000, 400_000, 200_000, 100_000, 50_000];
-/// How long each rate is tried.
 const TRY: Duration = Duration::from_millis(1_500);
 /// How long the cores are observed for their jitter floor.
 const JITTER: Duration = Duration::from_millis(1_000);
@@ -98,7 +97,6 @@ const SYNC_LIMIT: Duration = Duration::from_secs(120);
 /// only tried need not.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 const TRY_PATIENCE: Duration = Duration::from_secs(2);
-/// How long the bare relay runs.
 const RELAYED: Duration = Duration::from_secs(2);
 /// The first latencies contain cold caches and page faults: this period is stated, and excluded.
 const WARM_UP: &str = "500ms";
@@ -118,7 +116,6 @@ struct Load {
 /// How the journal of one turn is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// No journal.
     Bare,
     /// The journal is written, but not read.
     Kept,
@@ -149,7 +146,6 @@ struct Said {
     sent: Sent,
     plant: PlantReport,
     subscribers: Vec<PathReport>,
-    /// Clients of the hub.
     clients: Vec<Client>,
     /// The replay of the plant's journal, if requested.
     replayed: Option<Replayed>,

@@ -200,7 +200,6 @@ fn by_hop(subscribers: &[PathReport]) -> anyhow::Result<Vec<(Hop, Percentiles)>>
     Ok(all.into_iter().map(|(hop, recorder)| (hop, recorder.percentiles())).collect())
 }
 
-/// Writes all files of the run.
 pub(super) fn write(folder: &RunFolder, run: &Run, said: &Said) -> anyhow::Result<()> {
     folder.write_run(run)?;
     for (number, subscriber) in (1..).zip(&said.subscribers) {

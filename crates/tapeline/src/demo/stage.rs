@@ -15,9 +15,7 @@ use super::words;
 /// What the plant offers to network clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hub {
-    /// No hub.
     None,
-    /// A hub.
     Clients,
     /// A hub and the live page, which shows these items at first.
     Page([&'static str; 3]),
@@ -103,7 +101,6 @@ impl Stage {
         self.cores.as_ref()?.get(place).copied()
     }
 
-    /// The plant's command line.
     pub(super) fn plant(&self) -> Vec<String> {
         let mut words = words("plant --until-end-of-session --format json --config");
         words.push(self.config.display().to_string());

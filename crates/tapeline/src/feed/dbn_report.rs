@@ -17,7 +17,6 @@ use super::report::{or_dash, sides, top_table, utc};
 /// Maximum length of a symbol list that is shown in full; of a longer list, only the length is shown.
 const MOST_LISTED: usize = 100;
 
-/// One file and its content.
 pub(super) struct DbnFile {
     name: String,
     bytes: u64,

@@ -65,7 +65,6 @@ pub(crate) struct FetchSoup {
 /// Maximum length of one wait, so that heartbeats and a stop request are handled in time.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Why the fetch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum End {
@@ -90,7 +89,6 @@ struct Outcome {
     itch: ItchReport,
 }
 
-/// State of a fetch.
 struct Fetch {
     tally: FeedTally,
     file: Option<BufWriter<File>>,

@@ -20,7 +20,6 @@ pub(super) enum Restart {
     Raw,
 }
 
-/// The content of IEX captures.
 pub(super) struct IexFindings {
     pub(super) restart: Restart,
     /// The segments of each line, in capture order.
@@ -46,7 +45,6 @@ pub(super) struct IexTally {
 const MOST_GAPS: usize = 10_000;
 
 impl IexFindings {
-    /// Empty findings.
     pub(super) fn new(restart: Restart, settings: line::ArbiterSettings) -> Self {
         let policy = match restart {
             Restart::Reset => line::Restart::Reset,

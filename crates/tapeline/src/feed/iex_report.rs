@@ -242,7 +242,6 @@ fn counts_json(counts: &MessageCounts) -> Value {
     })
 }
 
-/// A table of the message types.
 fn types(counts: &MessageCounts) -> String {
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
     for (kind, count) in counts.by_type.iter() {

@@ -72,7 +72,6 @@ pub(super) struct Protocols {
     pub(super) itch_files: u64,
 }
 
-/// All findings.
 pub(super) struct Findings {
     pub(super) files: Vec<FileReport>,
     pub(super) protocols: Protocols,
@@ -257,7 +256,6 @@ impl Findings {
         self.files.extend(sources.into_iter().map(|source| source.report));
     }
 
-    /// Reads a file of messages.
     fn messages(&mut self, mut file: ItchFile<'_>, path: &Path, bytes: u64, watch: &mut Watch) {
         let framing = match file.framing() {
             FileFraming::Length => "ITCH messages behind their lengths",

@@ -13,7 +13,6 @@ use tapeline_measure::figures::thousands;
 use super::report::{or_dash, sides, top_table};
 use super::tally::FeedTally;
 
-/// The ITCH messages.
 #[derive(Debug, Serialize)]
 pub(crate) struct ItchReport {
     pub(super) messages: u64,

@@ -188,10 +188,9 @@ impl PastArgs {
             return Err(Hinted::new("there are no numbered messages in these files", hint).into());
         }
         if history.forgotten() > 0 {
+            let (count, first) = (figures::thousands(history.forgotten()), history.first());
             anstream::eprintln!(
-                "note: {} messages did not fit in --memory: the oldest message served is {}",
-                figures::thousands(history.forgotten()),
-                history.first()
+                "note: {count} messages did not fit in --memory: the oldest message served is {first}"
             );
         }
         // No more follow, whether the capture has an end of session or not.
@@ -250,10 +249,8 @@ fn arbitrate(
     arbiter.flush(history);
     let missing = arbiter.statistics().missing;
     if missing > 0 {
-        anstream::eprintln!(
-            "note: {} messages are missing on every line and cannot be served",
-            figures::thousands(missing)
-        );
+        let missing = figures::thousands(missing);
+        anstream::eprintln!("note: {missing} messages are missing on every line and cannot be served");
     }
     Ok(())
 }

@@ -17,7 +17,6 @@ use super::iex_report::IexReport;
 use super::inspect::{Findings, Protocols};
 use super::itch_report::ItchReport;
 
-/// One file.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct FileReport {
     pub(super) name: String,
@@ -64,7 +63,6 @@ impl FileReport {
     }
 }
 
-/// The whole report.
 #[derive(Debug, Serialize)]
 pub(super) struct InspectReport<'f> {
     protocol: String,

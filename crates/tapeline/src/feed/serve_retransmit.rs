@@ -76,11 +76,10 @@ impl Ready {
             Format::Json => output::print_json_line(self),
             Format::Table => {
                 let session = self.session.as_deref().unwrap_or("(none yet)");
+                let Self { ready, first_sequence: first, next_sequence: next, .. } = self;
+                let last = next - 1;
                 anstream::eprintln!(
-                    "serving messages {} to {} of session {session} at {}; Ctrl-C ends it",
-                    self.first_sequence,
-                    self.next_sequence - 1,
-                    self.ready
+                    "serving messages {first} to {last} of session {session} at {ready}; Ctrl-C ends it"
                 );
                 Ok(())
             }
@@ -153,13 +152,10 @@ impl ServeRetransmit {
                 "unsent": unsent, "unanswered": unanswered,
             }));
         }
-        let mut text = format!(
-            "answered {} of {} requests with {} messages in {} bytes",
-            figures::thousands(answers),
-            figures::thousands(requests),
-            figures::thousands(messages),
-            figures::thousands(bytes)
-        );
+        let [answers, requests, messages, bytes] =
+            [answers, requests, messages, bytes].map(figures::thousands);
+        let mut text =
+            format!("answered {answers} of {requests} requests with {messages} messages in {bytes} bytes");
         for (reason, count) in &unanswered {
             text.push_str(&format!("; {reason}: {}", figures::thousands(*count)));
         }

@@ -63,7 +63,6 @@ const REST_NS: u64 = 1_000_000_000;
 /// Time limit for a login when other connections wait for the slot.
 const OPENING_NS: u64 = 1_000_000_000;
 
-/// One client.
 struct Connection {
     stream: Stream,
     server: SoupServer,
@@ -99,7 +98,6 @@ impl ServeSoup {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Serves until stopped.
     fn serve(
         &self,
         listener: &mut Listener,
@@ -171,12 +169,9 @@ impl ServeSoup {
         if self.format == Format::Json {
             return output::print_json_line(outcome);
         }
-        let mut text = format!(
-            "sent {} messages in {} bytes on {} connections",
-            figures::thousands(outcome.messages),
-            figures::thousands(outcome.bytes),
-            figures::thousands(outcome.connections)
-        );
+        let [messages, bytes, connections] =
+            [outcome.messages, outcome.bytes, outcome.connections].map(figures::thousands);
+        let mut text = format!("sent {messages} messages in {bytes} bytes on {connections} connections");
         for (end, count) in &outcome.ended {
             text.push_str(&format!("; {end}: {}", figures::thousands(*count)));
         }

@@ -10,12 +10,10 @@ use tapeline_measure::Nanos;
 #[derive(Debug)]
 pub(crate) struct FeedTally {
     pub(crate) summary: Summary,
-    /// Messages by locate.
     by_locate: Vec<u64>,
 }
 
 impl FeedTally {
-    /// An empty tally.
     pub(crate) fn new() -> Self {
         Self { summary: Summary::new(book::BookSettings::default()), by_locate: vec![0; 1 << 16] }
     }

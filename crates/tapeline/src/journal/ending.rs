@@ -11,11 +11,8 @@ pub(super) fn torn_json(tail: &Tail) -> Value {
 
 /// The note for people, on standard error.
 pub(in crate::journal) fn say_torn(tail: &Tail) {
+    let (Tail { segment, after, offset, .. }, bytes) = (tail, thousands(tail.bytes));
     anstream::eprintln!(
-        "note: {}: {} bytes after record {}, from byte {} on, are not a record: torn by a crash, or still being written",
-        tail.segment,
-        thousands(tail.bytes),
-        tail.after,
-        tail.offset,
+        "note: {segment}: {bytes} bytes after record {after}, from byte {offset} on, are not a record: torn by a crash, or still being written"
     );
 }

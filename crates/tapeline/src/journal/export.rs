@@ -97,7 +97,6 @@ fn named_table(name: &str) -> Result<Table, String> {
     })
 }
 
-/// The result of an export.
 #[derive(Debug, Default)]
 struct Done {
     ticks: u64,
@@ -153,12 +152,9 @@ impl Export {
             for ((table, day), rows) in &rows {
                 counts.add_row([table.name(), day, &thousands(*rows)]);
             }
-            output::print(&format!(
-                "{} ticks to {}, {} missing\n\n{counts}",
-                thousands(done.ticks),
-                paths::shown(&self.into),
-                thousands(done.missing),
-            ))?;
+            let ([ticks, missing], into) =
+                ([done.ticks, done.missing].map(thousands), paths::shown(&self.into));
+            output::print(&format!("{ticks} ticks to {into}, {missing} missing\n\n{counts}"))?;
         }
         Ok(if done.missing > 0 { ExitCode::from(3) } else { ExitCode::SUCCESS })
     }

@@ -83,11 +83,8 @@ impl Import {
         let (writer, opened) =
             journal.map_err(|error| hinted(&format!("cannot open the journal in {into}"), error))?;
         if let Some(tail) = &opened.tail {
-            anstream::eprintln!(
-                "the journal was torn: {} bytes after tick {} were cut off",
-                thousands(tail.bytes),
-                tail.after
-            );
+            let (bytes, tick) = (thousands(tail.bytes), tail.after);
+            anstream::eprintln!("the journal was torn: {bytes} bytes after tick {tick} were cut off");
         }
         let mut ticks = Ticks::new(writer, opened.last, &mapping);
         let mut is_whole = true;
@@ -110,11 +107,8 @@ impl Import {
             for (name, count) in &done.rows {
                 rows.add_row([name.as_str(), &thousands(*count)]);
             }
-            output::print(&format!(
-                "{} ticks of {} items appended to {into}\n\n{rows}",
-                thousands(done.ticks),
-                thousands(done.items)
-            ))?;
+            let [ticks, items] = [done.ticks, done.items].map(thousands);
+            output::print(&format!("{ticks} ticks of {items} items appended to {into}\n\n{rows}"))?;
         }
         done.untaken.say();
         if done.rows.is_empty()

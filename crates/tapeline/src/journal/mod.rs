@@ -66,7 +66,6 @@ pub(crate) fn warn_of_missing(from: u64, to: u64) -> u64 {
     to - from + 1
 }
 
-/// The tick in a record.
 fn tick_of<'a>(record: &Record<'a>) -> anyhow::Result<Tick<'a>> {
     Tick::parse(record.body).with_context(|| format!("record {} of the journal is not a tick", record.seq))
 }

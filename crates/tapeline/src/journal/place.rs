@@ -57,7 +57,6 @@ impl Place {
         }
     }
 
-    /// The starting point in the journal.
     pub(super) fn from(&self) -> From {
         match (self.from_sequence, self.from_time) {
             (Some(seq), _) => From::Seq(seq),

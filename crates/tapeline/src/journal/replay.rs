@@ -91,7 +91,6 @@ fn speed(text: &str) -> Result<Speed, String> {
     factor.map(|factor| Speed(Some(factor))).ok_or_else(|| "a number above 0, or max, is expected".to_owned())
 }
 
-/// The result of a replay.
 #[derive(Debug, Default)]
 struct Done {
     /// Ticks before the starting point, published for images.
@@ -179,13 +178,10 @@ impl Replay {
             }
             output::print_json_line(&report)?;
         } else {
+            let [history, live, missing] = [done.history, done.live, done.missing].map(thousands);
+            let end = if done.is_interrupted { " (interrupted)" } else { "" };
             output::print(&format!(
-                "{} ticks of the journal and {} live ones published to {}, {} missing{}",
-                thousands(done.history),
-                thousands(done.live),
-                name,
-                thousands(done.missing),
-                if done.is_interrupted { " (interrupted)" } else { "" },
+                "{history} ticks of the journal and {live} live ones published to {name}, {missing} missing{end}"
             ))?;
             hub.map_or(Ok(()), |hub| output::print(&hub.to_string()))?;
         }
@@ -275,7 +271,6 @@ impl Onto<'_> {
         Ok(!self.stop.requested())
     }
 
-    /// Publishes the whole journal.
     fn history(&mut self, reader: &mut Reader<Directory>) -> anyhow::Result<()> {
         loop {
             if !self.goes_on()? {

@@ -34,7 +34,6 @@ pub(crate) struct Verify {
     format: Format,
 }
 
-/// The results.
 #[derive(Debug, Default)]
 struct Tally {
     records: u64,
@@ -51,7 +50,6 @@ struct Tally {
     ends: Ends,
 }
 
-/// How a journal ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// Its writer closed it.
@@ -230,12 +228,10 @@ impl Tally {
                 ends.add_row([what.to_owned(), seq.to_string(), time.to_string()]);
             }
         }
+        let [ticks, bytes, segments, missing] =
+            [self.records, self.bytes, segments as u64, self.missing].map(thousands);
         output::print(&format!(
-            "{} ticks of {} bytes in {} segments, {} missing\n\n{ends}",
-            thousands(self.records),
-            thousands(self.bytes),
-            thousands(segments as u64),
-            thousands(self.missing),
+            "{ticks} ticks of {bytes} bytes in {segments} segments, {missing} missing\n\n{ends}"
         ))?;
         for (from, to) in &self.holes {
             output::print(&format!("missing: {from} to {to}"))?;

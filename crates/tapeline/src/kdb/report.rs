@@ -11,7 +11,6 @@ use super::tally::{ColumnTally, LogTally, Table};
 /// Maximum number of characters of a cell in a table.
 const MOST_SHOWN: usize = 40;
 
-/// One log and its content.
 pub(super) struct LogReport {
     /// The path as given.
     pub(super) path: String,
@@ -56,12 +55,8 @@ impl LogReport {
 
     pub(super) fn print_tables(&self) -> anyhow::Result<()> {
         let tally = &self.tally;
-        output::print(&format!(
-            "{}: a kdb+ log of {} messages in {} bytes\n",
-            self.path,
-            thousands(tally.messages),
-            thousands(self.whole_bytes),
-        ))?;
+        let (path, [messages, bytes]) = (&self.path, [tally.messages, self.whole_bytes].map(thousands));
+        output::print(&format!("{path}: a kdb+ log of {messages} messages in {bytes} bytes\n"))?;
         if tally.tables.is_empty() {
             return Ok(());
         }

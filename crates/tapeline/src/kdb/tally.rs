@@ -11,7 +11,6 @@ const MOST_FUNCTIONS: usize = 100;
 /// Maximum number of columns of a table to examine.
 const MOST_COLUMNS: usize = 1_000;
 
-/// The content of a log.
 #[derive(Debug, Default)]
 pub(super) struct LogTally {
     pub(super) messages: u64,
@@ -69,7 +68,6 @@ impl LogTally {
         }
     }
 
-    /// The rows of all tables.
     pub(super) fn rows(&self) -> u64 {
         self.tables.values().map(|table| table.rows).sum()
     }

@@ -101,7 +101,6 @@ struct Hub {
     is_quiet: bool,
 }
 
-/// A provider's connection.
 struct Publisher {
     acceptor: Acceptor,
     room: RoleConnection,

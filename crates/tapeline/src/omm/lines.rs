@@ -73,7 +73,6 @@ impl Lines {
         self.text(&text);
     }
 
-    /// Prints an item's message.
     pub(crate) fn message(&mut self, item: &str, message: &MessageView<'_>, dictionary: &Dictionary) {
         if self.is_json {
             let mut line = Map::new();

@@ -18,7 +18,6 @@ pub(crate) const UNKNOWN: &[u8] = b"UNKNOWN";
 /// An item that is closed after its first update.
 pub(crate) const GONE: &[u8] = b"GONE";
 
-/// Orders of a normal book.
 const ORDERS: u64 = 20;
 /// Orders of the book of [`BIG`], 65 bytes each.
 const BIG_ORDERS: u64 = 20_000;
@@ -189,7 +188,6 @@ impl Moment<'_> {
         self.name.iter().fold(0, |seed, byte| mix(seed, u64::from(*byte)))
     }
 
-    /// A whole book of orders.
     pub(crate) fn book(&self, room: &mut [u8]) -> Result<usize, Refused> {
         let orders = if self.name == BIG { BIG_ORDERS } else { ORDERS };
         let head = MapHead { count_hint: u32::try_from(orders).ok(), ..head() };

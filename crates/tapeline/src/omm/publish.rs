@@ -127,7 +127,6 @@ impl PublishArgs {
     }
 }
 
-/// An item that is published.
 #[derive(Debug)]
 struct Item {
     handle: Handle,
@@ -137,7 +136,6 @@ struct Item {
     updates: u64,
 }
 
-/// Counts of published messages.
 #[derive(Debug, Default)]
 struct Tally {
     refreshes: u64,
@@ -147,7 +145,6 @@ struct Tally {
     malformed: u64,
 }
 
-/// The application of the provider.
 struct Publisher {
     items: Vec<Item>,
     dictionary: Arc<Dictionary>,
@@ -293,7 +290,6 @@ impl Program {
     }
 }
 
-/// Rate and number of updates.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     rate: u64,

@@ -117,7 +117,6 @@ impl OmmServeArgs {
     }
 }
 
-/// A consumer's connection.
 struct Client {
     provider: Provider,
     room: RoleConnection,

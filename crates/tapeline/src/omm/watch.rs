@@ -167,7 +167,6 @@ impl OmmWatchArgs {
     }
 }
 
-/// State of the program.
 struct Program<'a> {
     dialer: Dialer<Consumer>,
     watching: Watching<'a>,

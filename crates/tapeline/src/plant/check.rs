@@ -32,7 +32,6 @@ pub(crate) struct CheckArgs {
     format: Format,
 }
 
-/// The result of a check.
 #[derive(Debug, Default, Serialize)]
 struct Checked {
     /// Whether a plant would start, as far as the files can tell.
@@ -40,7 +39,6 @@ struct Checked {
     faults: Vec<Fault>,
     /// Settings that are valid but may not be intended.
     warnings: Vec<String>,
-    /// What would run.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<Vec<Part>>,
     /// The memory limits that are known in advance.
@@ -55,7 +53,6 @@ struct Fault {
     hints: Vec<String>,
 }
 
-/// A part of a plant.
 #[derive(Debug, Serialize)]
 struct Part {
     /// Ring, feed, service, port and so on.

@@ -478,15 +478,14 @@ impl Source<'_> {
         services: Vec<u16>,
         dictionary: Option<Arc<Dictionary>>,
     ) -> Option<ImageServerConfig> {
-        let bytes = size.is_some().then(|| self.size_or(size, 0))?;
+        let bytes = self.given_size(size)?;
         let dictionary = dictionary.unwrap_or_else(|| Arc::new(Dictionary::builtin().clone()));
         Some(ImageServerConfig { bytes, max_items, services, dictionary })
     }
 
     /// The size of a standby plant's ring, and the place of that key.
     fn standby(&self, size: &Option<Spanned<String>>) -> Option<(usize, Range<usize>)> {
-        size.is_some().then_some(())?;
-        Some((self.sound(self.size(size, 0))?, span(size)))
+        Some((self.given_size(size)?, span(size)))
     }
 
     /// Checks all feeds together, and returns the settings of their best bids and offers.

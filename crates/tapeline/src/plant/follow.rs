@@ -87,7 +87,6 @@ impl WaitFor {
     }
 }
 
-/// A reader of one plant's ring.
 #[derive(Debug)]
 pub(crate) struct Follow {
     subscriber: Subscriber,
@@ -169,7 +168,6 @@ impl Follow {
         self.resumed.as_ref().map_or(0, |resumed| resumed.place.missing)
     }
 
-    /// The plant's last note.
     pub(crate) fn note(&self) -> Option<Note> {
         Note::from_words(self.subscriber.note()?)
     }

@@ -47,11 +47,8 @@ impl UserArgs {
         text.push_str(&format!("{} {}\n", self.user, hash_of_token(token.as_bytes())));
         write(&self.users, &text)?;
         tapeline_console::output::print(&token)?;
-        anstream::eprintln!(
-            "{} has one more token in {}: it is shown only once",
-            self.user,
-            self.users.display()
-        );
+        let Self { user, users } = self;
+        anstream::eprintln!("{user} has one more token in {}: it is shown only once", users.display());
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -13,13 +13,10 @@ pub(crate) fn print(report: &PlantReport) -> anyhow::Result<()> {
         describe(feed, &mut text);
     }
     describe_clients(report, &mut text);
+    let [ticks, items, stalls] = [report.ticks, report.items as u64, report.ring_stalls].map(thousands);
+    let (ring, stalled) = (&report.ring, duration(report.ring_stalled_ns));
     text.push_str(&format!(
-        "\n\nring {}: {} ticks of {} items; waited {} times for a slow subscriber, {} in all",
-        report.ring,
-        thousands(report.ticks),
-        thousands(report.items as u64),
-        thousands(report.ring_stalls),
-        duration(report.ring_stalled_ns),
+        "\n\nring {ring}: {ticks} ticks of {items} items; waited {stalls} times for a slow subscriber, {stalled} in all"
     ));
     if let Some(refused) = &report.refused {
         text.push_str(&format!("\nended early: {refused}"));
@@ -27,7 +24,6 @@ pub(crate) fn print(report: &PlantReport) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-/// A row for each line.
 fn table(report: &PlantReport) -> output::Table {
     let headings =
         "line, state, datagrams, messages first, duplicates, missing here, late, malformed, kernel drops";
@@ -73,19 +69,17 @@ fn describe_clients(report: &PlantReport, text: &mut String) {
         text.push_str(&format!("\n{hub}"));
     }
     if let Some(JournalReport { folder, ticks, missing, last }) = &report.journal {
-        let (ticks, missing) = (thousands(*ticks), thousands(*missing));
+        let [ticks, missing] = [*ticks, *missing].map(thousands);
         text.push_str(&format!(
             "\njournal in {folder}: {ticks} ticks kept, {missing} missing, the last is {last}"
         ));
     }
     if let Some(zeromq) = &report.zeromq {
+        let [subscribers, let_go, sent, dropped] =
+            [zeromq.subscribers, zeromq.let_go, zeromq.sent, zeromq.dropped].map(thousands);
         text.push_str(&format!(
-            "\nZeroMQ at {}: {} subscribers, {} disconnected; {} messages sent, {} dropped",
-            zeromq.address,
-            thousands(zeromq.subscribers),
-            thousands(zeromq.let_go),
-            thousands(zeromq.sent),
-            thousands(zeromq.dropped),
+            "\nZeroMQ at {}: {subscribers} subscribers, {let_go} disconnected; {sent} messages sent, {dropped} dropped",
+            zeromq.address
         ));
         text.push_str(&cursor::losses(zeromq.rejoined, zeromq.missing));
     }
@@ -93,17 +87,14 @@ fn describe_clients(report: &PlantReport, text: &mut String) {
         text.push_str(&format!("\nkdb+: {kdb}"));
     }
     if let Some(nbbo) = &report.nbbo {
+        let [ticks, locked, crossed, refused] =
+            [nbbo.ticks, nbbo.locked, nbbo.crossed, nbbo.items_refused].map(thousands);
         text.push_str(&format!(
-            "\nbest bid and offer: {} ticks, {} of them locked and {} crossed; {} refused",
-            thousands(nbbo.ticks),
-            thousands(nbbo.locked),
-            thousands(nbbo.crossed),
-            thousands(nbbo.items_refused),
+            "\nbest bid and offer: {ticks} ticks, {locked} of them locked and {crossed} crossed; {refused} refused"
         ));
     }
 }
 
-/// Adds the feed's paragraph.
 fn describe(feed: &FeedReport, text: &mut String) {
     let session = feed.session.as_deref().or(feed.file.as_deref()).unwrap_or("none seen");
     let over = if feed.ended { ", over" } else { "" };
@@ -139,10 +130,8 @@ fn describe(feed: &FeedReport, text: &mut String) {
             thousands(first)
         ));
     } else if let Some(lost) = feed.damaged_from {
-        text.push_str(&format!(
-            "\n  suspect since message {}, which was lost, until the next session",
-            thousands(lost)
-        ));
+        let lost = thousands(lost);
+        text.push_str(&format!("\n  suspect since message {lost}, which was lost, until the next session"));
     }
     if let Some(damage) = &feed.damage {
         text.push_str(&format!("\n  the file is damaged, and was read up to there: {damage}"));
@@ -172,9 +161,7 @@ fn describe(feed: &FeedReport, text: &mut String) {
         ));
     }
     if feed.items_refused > 0 {
-        text.push_str(&format!(
-            "\n  {} ticks went out without an item: max_items is reached",
-            thousands(feed.items_refused)
-        ));
+        let count = thousands(feed.items_refused);
+        text.push_str(&format!("\n  {count} ticks went out without an item: max_items is reached"));
     }
 }

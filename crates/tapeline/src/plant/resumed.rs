@@ -28,7 +28,6 @@ pub(super) struct Resumed {
     pub(super) place: Place,
 }
 
-/// The reading position.
 #[derive(Debug)]
 pub(super) struct Place {
     beside: JournalFollower,

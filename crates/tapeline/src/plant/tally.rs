@@ -46,7 +46,6 @@ pub(crate) struct TallyArgs {
     format: Format,
 }
 
-/// The results.
 #[derive(Debug, Serialize)]
 struct TallyReport {
     end: Ending,

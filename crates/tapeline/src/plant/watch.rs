@@ -221,7 +221,6 @@ fn is_plain(message: &MessageView<'_>) -> bool {
     }
 }
 
-/// Adds the state of a service.
 fn add_service(line: &mut Map<String, Json>, message: &MessageView<'_>) -> anyhow::Result<()> {
     let services = directory::services(message.payload()).context("a tick's directory cannot be read")?;
     for service in services {
@@ -282,7 +281,6 @@ fn field_json(value: &NamedValue<'_, '_>) -> Json {
     }
 }
 
-/// The text of a status.
 pub(crate) fn status_text(tick: &Tick<'_>) -> anyhow::Result<Option<String>> {
     if tick.header.kind != Kind::Status {
         return Ok(None);
@@ -433,13 +431,9 @@ impl Board {
             // Cursor to the top left, and clear to the end of the screen.
             text.push_str("\x1b[H\x1b[J");
         }
-        text.push_str(&format!(
-            "{} symbols, {} ticks, {}; {}\n\n{table}\n",
-            thousands(self.quotes.len() as u64),
-            thousands(self.ticks),
-            output::rate(self.rate_hz, "ticks"),
-            self.states()
-        ));
+        let [symbols, ticks] = [self.quotes.len() as u64, self.ticks].map(thousands);
+        let (rate, states) = (output::rate(self.rate_hz, "ticks"), self.states());
+        text.push_str(&format!("{symbols} symbols, {ticks} ticks, {rate}; {states}\n\n{table}\n"));
         if let Some(status) = &self.last_status {
             text.push_str(&format!("last status: {status}\n"));
         }

@@ -82,7 +82,6 @@ fn latency(plant: &Snapshot) -> Option<&tapeline_node::stat::snapshot::Latency> 
     hops.iter().find(|hop| hop.hop == HOP).map(|hop| &hop.now)
 }
 
-/// The result for one figure.
 #[derive(Debug, Serialize)]
 struct Grown {
     figure: &'static str,

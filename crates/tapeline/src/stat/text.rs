@@ -9,7 +9,6 @@ const SECOND: u64 = 1_000_000_000;
 /// Maximum number of sessions to show; JSON has all of them.
 const MOST_SESSIONS: usize = 40;
 
-/// All tables of a plant.
 pub(super) fn of(plant: &Snapshot) -> String {
     let mut text = format!(
         "plant        {} on ring {}, process {}, version {}, up {}\n\
@@ -37,20 +36,13 @@ pub(super) fn of(plant: &Snapshot) -> String {
     if let Some(journal) = &plant.journal {
         let state =
             if journal.state == "keeping" { journal.state.clone() } else { journal.state.to_uppercase() };
-        text.push_str(&format!(
-            "\njournal      {}, up to tick {}, {} missing",
-            shown(&state),
-            thousands(journal.kept),
-            thousands(journal.missing)
-        ));
+        let [kept, missing] = [journal.kept, journal.missing].map(thousands);
+        text.push_str(&format!("\njournal      {}, up to tick {kept}, {missing} missing", shown(&state)));
     }
     for (name, outlet) in [("kdb+", &plant.kdb), ("ZeroMQ", &plant.zeromq)] {
         let Some(outlet) = outlet else { continue };
-        text.push_str(&format!(
-            "\n{name:<12} {} {}",
-            if outlet.ended { "ENDED, was at" } else { "serving at" },
-            shown(&outlet.address)
-        ));
+        let serving = if outlet.ended { "ENDED, was at" } else { "serving at" };
+        text.push_str(&format!("\n{name:<12} {serving} {}", shown(&outlet.address)));
         if outlet.missing > 0 {
             text.push_str(&format!(", {} ticks MISSING", thousands(outlet.missing)));
         }
@@ -68,15 +60,12 @@ fn feeds(plant: &Snapshot) -> Option<String> {
     let mut feeds =
         table(["feed", "protocol", "state", "messages", "now", "missing", "malformed", "kernel drops"]);
     for feed in &plant.feeds {
+        let suspect = if feed.suspect { ", SUSPECT" } else { "" };
+        let over = if feed.ended { ", session over" } else { "" };
         feeds.add_row([
             shown(&feed.name),
             shown(&feed.protocol),
-            format!(
-                "{}{}{}",
-                shown(&feed.state),
-                if feed.suspect { ", SUSPECT" } else { "" },
-                if feed.ended { ", session over" } else { "" }
-            ),
+            format!("{}{suspect}{over}", shown(&feed.state)),
             thousands(feed.messages),
             output::rate(feed.messages_per_second, "msgs"),
             match feed.absurd_gaps {

@@ -54,7 +54,6 @@ impl Serve {
     }
 }
 
-/// Reports the listening addresses.
 fn tell(server: &Server, format: Format) -> anyhow::Result<()> {
     let listening = server.listening();
     if format == Format::Json {

@@ -36,11 +36,9 @@ pub(super) struct Sorting {
     pub(super) limit: u64,
 }
 
-/// The batches of the open days.
 #[derive(Debug)]
 pub(super) struct Days {
     files: Files,
-    /// The wanted tables.
     tables: Vec<Table>,
     numbers: Numbers,
     day_of: DayOf,
@@ -51,7 +49,6 @@ pub(super) struct Days {
     counts: Counts,
 }
 
-/// The batches of a day.
 #[derive(Debug)]
 struct Day {
     /// Days since 1970.

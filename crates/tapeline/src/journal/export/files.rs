@@ -32,7 +32,6 @@ pub(super) struct Files {
 /// A Parquet file under its temporary name.
 type OpenParquet = (NewFile, ParquetFile<BufWriter<File>>);
 
-/// The open files, by day.
 #[derive(Debug)]
 enum Open {
     Parquet(HashMap<(u64, Table), OpenParquet>),

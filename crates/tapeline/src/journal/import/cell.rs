@@ -7,12 +7,9 @@ use tapeline_node::kdb::fields::{self, Said};
 use tapeline_omm::rwf::DataType;
 use tapeline_omm::{Fid, FieldListEncoder, Full};
 
-/// A cell of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cell<'a> {
-    /// One value.
     Atom(Atom<&'a [u8]>),
-    /// A string.
     Text(&'a [u8]),
     /// A list or another value.
     Other,
@@ -27,7 +24,6 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The item's name.
     pub(super) fn name(self) -> Option<&'a str> {
         let (Self::Atom(Atom::Symbol(bytes)) | Self::Text(bytes)) = self else { return None };
         std::str::from_utf8(bytes).ok().filter(|name| !name.is_empty())

@@ -55,14 +55,11 @@ pub(super) struct TableMapping {
     pub(super) update: UpdateType,
 }
 
-/// The use of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// The time of the row.
     Time,
-    /// The item's name.
     Name,
-    /// A field.
     Field(Fid, DataType),
     /// A field: a time of day, in a column of ns since midnight.
     TimeOfDay(Fid),
@@ -76,7 +73,6 @@ pub(super) enum Use {
     Action,
     /// An enumeration field, by the words for its numbers.
     Word(Fid, &'static [&'static str]),
-    /// No use.
     None,
 }
 
@@ -97,7 +93,6 @@ struct RawTable {
 }
 
 impl Mapping {
-    /// The usual mapping.
     pub(super) fn usual() -> Self {
         let raw: RawMapping = toml::from_str(USUAL).expect("the text above is well-formed");
         let usual = Self::of(raw).expect("and its fields are in the dictionary: a test reads it");

@@ -22,7 +22,6 @@ const MOST_BODY: usize = 64 << 10;
 /// The service of the ticks, as in a plant with one service.
 const SERVICE: u16 = 1;
 
-/// The result of an import.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) ticks: u64,
@@ -32,7 +31,6 @@ pub(super) struct Done {
     pub(super) untaken: Untaken,
 }
 
-/// Writes ticks to a journal.
 pub(super) struct Ticks<'a> {
     writer: Writer<Directory>,
     mapping: &'a Mapping,
@@ -246,7 +244,6 @@ impl<'a> Ticks<'a> {
     }
 }
 
-/// The cells of a column.
 fn cells<'a>(column: Column<'a>) -> Box<dyn Iterator<Item = Cell<'a>> + 'a> {
     match column {
         Column::Vector(vector) => Box::new(vector.iter().map(Cell::Atom)),

@@ -38,7 +38,6 @@ impl Untaken {
         }
     }
 
-    /// The list in the JSON report.
     pub(super) fn json(&self) -> Value {
         let kinds = self.kinds.iter().map(|((table, column, reason), Count { count, first })| {
             let table = (!table.is_empty()).then_some(table);

@@ -119,14 +119,11 @@ impl ToFeed {
                 "interrupted": outcome.interrupted,
             }))?;
         } else {
+            let [sent, datagrams, missing] = [feed.sent, outcome.datagrams, feed.missing].map(thousands);
+            let (of, time) = (self.feed, figures::duration(outcome.duration_ns));
+            let end = if outcome.interrupted { " (interrupted)" } else { "" };
             output::print(&format!(
-                "{} messages of feed {} in {} datagrams sent to {whither} in {}, {} missing{}",
-                thousands(feed.sent),
-                self.feed,
-                thousands(outcome.datagrams),
-                figures::duration(outcome.duration_ns),
-                thousands(feed.missing),
-                if outcome.interrupted { " (interrupted)" } else { "" },
+                "{sent} messages of feed {of} in {datagrams} datagrams sent to {whither} in {time}, {missing} missing{end}"
             ))?;
         }
         played?;

@@ -11,7 +11,6 @@ use tapeline_plant::tick::{Flags, Tick};
 /// An item: its service and its name.
 type Key = (u16, Box<str>);
 
-/// The item numbers of a replay.
 pub(super) struct Numbers {
     /// By a plant's number: the last item that had it, and the item's number here.
     of_plant: Vec<Option<(Key, ItemId)>>,

@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::Context;
 use tapeline_console::{Hinted, paths};
 
-/// Maximum size of a file.
 const MOST: u64 = 1 << 30;
 /// Maximum length of the hexadecimal text of a message.
 const MOST_TEXT: usize = 64 << 20;
@@ -19,12 +18,9 @@ pub(super) struct Piece {
     pub(super) content: Content,
 }
 
-/// The content of a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// The bytes of a message.
     Bytes(Vec<u8>),
-    /// JSON.
     Text(String),
 }
 
@@ -34,16 +30,13 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
 }
 
-/// The input to decode.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// Messages.
     Pieces(Vec<Piece>),
     /// A capture, with its name.
     Capture(String, Vec<u8>),
 }
 
-/// The origin of bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     source: String,
@@ -78,7 +71,6 @@ pub(super) fn word(text: &str) -> anyhow::Result<Piece> {
     }
 }
 
-/// Reads a file.
 pub(super) fn file(path: &Path, lines: bool) -> anyhow::Result<Found> {
     let source = paths::shown(&path).to_string();
     let size = std::fs::metadata(path).with_context(|| format!("cannot read {source}"))?.len();
@@ -89,7 +81,6 @@ pub(super) fn file(path: &Path, lines: bool) -> anyhow::Result<Found> {
     found(source, bytes, lines)
 }
 
-/// Reads standard input.
 pub(super) fn standard_input(lines: bool) -> anyhow::Result<Found> {
     let mut bytes = Vec::new();
     std::io::stdin().take(MOST).read_to_end(&mut bytes).context("cannot read standard input")?;

@@ -5,10 +5,8 @@ use std::cell::RefCell;
 use tapeline_omm::Dictionary;
 use tapeline_omm::json::{Converter, MessageKind, Packed, ServiceNames};
 
-/// One message of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
-    /// As RWF.
     Message(Vec<u8>),
     Ping,
     Pong,

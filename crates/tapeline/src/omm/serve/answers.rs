@@ -68,12 +68,10 @@ pub(super) struct Unanswered {
     left: usize,
 }
 
-/// A pending answer on a stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Answer {
     /// The image of the stream's item, or a status if the item is gone.
     Image,
-    /// A refusal of the request.
     Closed(StateCode, &'static [u8]),
 }
 
@@ -90,7 +88,6 @@ impl Unanswered {
         self.answers.len()
     }
 
-    /// Begins this consumer's turn.
     pub(super) fn begin_turn(&mut self) {
         self.left = TURN_BYTES;
     }

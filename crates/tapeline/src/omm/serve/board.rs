@@ -22,7 +22,6 @@ const MOST_POSTED_BY_ONE: usize = 17 << 20;
 /// Cost of a post in addition to its payload, in bytes.
 const POST_COST: usize = 256;
 
-/// All open items.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     /// Messages that replace the simulated content of quoted items.
@@ -67,7 +66,6 @@ pub(super) struct Open {
     pub(super) wants_image: bool,
 }
 
-/// A change of an item.
 #[derive(Debug)]
 pub(super) struct ItemChange {
     item: Rc<Name>,
@@ -78,13 +76,11 @@ pub(super) struct ItemChange {
 enum What {
     /// The next simulated change.
     Turn(u64),
-    /// A post.
     Posted(DataType, Box<[u8]>),
     Closes,
 }
 
 impl Board {
-    /// An empty board.
     pub(super) fn new(messages: Option<DomainMessages>) -> Self {
         Self { messages, ..Self::default() }
     }
@@ -106,7 +102,6 @@ impl Board {
         item.streams.push(Open { connection, stream, view, wants_image: false });
     }
 
-    /// Replaces the stream's view.
     pub(super) fn set_view(&mut self, connection: ConnectionId, stream: StreamHandle, view: View) {
         if let Some(open) = self.find_mut(connection, stream) {
             open.view = view;
@@ -124,7 +119,6 @@ impl Board {
         std::mem::replace(&mut open.wants_image, is_wanted) != is_wanted
     }
 
-    /// Closes a stream.
     pub(super) fn close(&mut self, connection: ConnectionId, stream: StreamHandle) {
         let Some(Spot { name, index }) = self.spots.remove(&(connection, stream)) else { return };
         let Some(place) = self.places.get(&name).copied() else { return };
@@ -182,7 +176,6 @@ impl Board {
         (streams, self.messages.as_ref())
     }
 
-    /// Changes the next item.
     pub(super) fn next(&mut self) -> Option<ItemChange> {
         let place = if self.next < self.items.len() { self.next } else { 0 };
         self.next = place + 1;
@@ -214,7 +207,6 @@ impl Board {
         Ok(())
     }
 
-    /// The next queued post.
     pub(super) fn posted(&mut self) -> Option<ItemChange> {
         let Some((by, change)) = self.posted.pop_front() else {
             // The queue is empty, so no cost is left.

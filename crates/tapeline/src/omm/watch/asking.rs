@@ -17,7 +17,6 @@ pub(super) struct Asked<'a> {
     pub(super) items: Vec<String>,
     /// Ids of the requested fields.
     pub(super) view: Vec<i16>,
-    /// A field list to post.
     pub(super) post: Option<Rc<[u8]>>,
     pub(super) generic: Option<Rc<str>>,
 }

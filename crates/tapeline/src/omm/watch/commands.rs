@@ -30,7 +30,6 @@ const WORDS: [&str; 14] = [
     "help", "quit", "exit",
 ];
 
-/// One command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum WatchCommand {
     Open { items: Vec<String>, is_snapshot: bool },

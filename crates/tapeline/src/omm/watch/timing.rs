@@ -6,7 +6,6 @@ use tapeline_omm::rwf::{DataType, MessageView};
 use tapeline_omm::{Fid, FieldList, fid};
 use tapeline_perf::path::to_hex;
 
-/// Ages of updates.
 #[derive(Debug)]
 pub(super) struct Timing {
     /// Updates during the warm-up run with cold caches and are not recorded.
@@ -28,7 +27,6 @@ impl Timing {
         Self { warm_up_ns, warm_from: None, ages: Recorder::new(), clock }
     }
 
-    /// Records the age of an update.
     pub(super) fn update(&mut self, message: &MessageView<'_>) {
         let now = self.clock.now();
         let warm_from = *self.warm_from.get_or_insert(now + self.warm_up_ns);

@@ -23,7 +23,6 @@ use super::timing::Timing;
 use crate::omm::lines::Lines;
 use crate::omm::shown;
 
-/// A requested item.
 #[derive(Debug, Default)]
 pub(super) struct Item {
     pub(super) handle: Option<Handle>,
@@ -55,12 +54,10 @@ struct Tally {
 /// A message to send to an item.
 #[derive(Clone, Debug)]
 pub(super) enum Sending {
-    /// A post with a field list.
     Post(usize, Rc<[u8]>),
     Generic(usize, Rc<str>),
 }
 
-/// The application of the consumer.
 pub(super) struct Watching<'a> {
     pub(super) asked: Asked<'a>,
     pub(super) dictionary: Arc<Dictionary>,
@@ -69,7 +66,6 @@ pub(super) struct Watching<'a> {
     /// For each name, the item that was opened last.
     pub(super) numbers: HashMap<String, usize>,
     tally: Tally,
-    /// Ages of updates.
     pub(super) timing: Option<Timing>,
     pub(super) to_send: VecDeque<Sending>,
     /// The item of each post; the id of a post is its index plus one.
@@ -150,7 +146,6 @@ impl<'a> Watching<'a> {
         Ok(())
     }
 
-    /// Closes an item on a command.
     pub(super) fn dismiss(&mut self, consumer: &mut Consumer, number: usize) {
         let needed = self.asked.args.updates.unwrap_or(0);
         let Some(item) = self.items.get_mut(number) else { return };
@@ -306,7 +301,6 @@ impl<'a> Watching<'a> {
         Ok(consumer.generic(out, Target::Item(handle), &header, &self.message[..len])?)
     }
 
-    /// Handles a message for an item.
     fn message(&mut self, number: usize, message: &MessageView<'_>, is_final: bool) {
         let Some(item) = self.items.get_mut(number) else { return };
         let needed = self.asked.args.updates.unwrap_or(0);
@@ -349,7 +343,6 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// Marks an item as closed.
     fn closes(&mut self, number: usize) {
         let needed = self.asked.args.updates.unwrap_or(0);
         let Some(item) = self.items.get_mut(number) else { return };

@@ -34,7 +34,7 @@ impl Source<'_> {
         }
         let hint = "if left out, ticks are kept for ever; \"168h\" is a week";
         let age = self.time(&raw.keep_for, arguments::some_duration, hint);
-        let bytes = raw.keep_size.is_some().then(|| self.size_or(&raw.keep_size, 0) as u64);
+        let bytes = self.given_size(&raw.keep_size).map(|bytes| bytes as u64);
         JournalConfig {
             folder: self.beside(Path::new(raw.folder.get_ref())),
             settings: Settings {

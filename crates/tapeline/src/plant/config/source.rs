@@ -32,7 +32,6 @@ impl Source<'_> {
         self.path.parent().unwrap_or(&self.path).join(file)
     }
 
-    /// The first fault.
     pub(crate) fn first_fault(&self) -> Option<anyhow::Error> {
         let mut faults = self.faults.borrow_mut();
         (!faults.is_empty()).then(|| faults.swap_remove(0))
@@ -187,6 +186,12 @@ impl Source<'_> {
     /// A number of bytes, by default `usual`; errors go to the faults.
     pub(crate) fn size_or(&self, given: &Option<Spanned<String>>, usual: usize) -> usize {
         self.or(self.size(given, usual), usual)
+    }
+
+    /// A number of bytes, if it is given; errors go to the faults.
+    pub(super) fn given_size(&self, given: &Option<Spanned<String>>) -> Option<usize> {
+        given.as_ref()?;
+        self.sound(self.size(given, 0))
     }
 
     /// A number of bytes, by default `default`.

@@ -69,7 +69,6 @@ pub(super) struct RawPublishers {
     max_connections: Option<Spanned<usize>>,
 }
 
-/// All source settings of a file.
 pub(super) struct RawSources {
     pub(super) services: Vec<RawService>,
     pub(super) providers: Vec<RawProvider>,
@@ -77,7 +76,6 @@ pub(super) struct RawSources {
 }
 
 impl RawSources {
-    /// Whether there are no source settings.
     pub(super) const fn are_none(&self) -> bool {
         self.services.is_empty() && self.providers.is_empty() && self.publishers.is_none()
     }

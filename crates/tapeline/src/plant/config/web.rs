@@ -22,7 +22,6 @@ pub(super) struct RawWeb {
 }
 
 impl Source<'_> {
-    /// Checks the address of the page.
     pub(super) fn web(&self, raw: RawWeb) -> anyhow::Result<WebConfig> {
         let address = self.listens(&raw.bind, raw.port, USUAL_PORT);
         let names = raw.names.iter().map(|name| {
