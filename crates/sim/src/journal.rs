@@ -46,7 +46,7 @@ pub(crate) struct Shelf {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     turns: JournalTurns<Memory>,
-    progress: Arc<Progress>,
+    pub(crate) progress: Arc<Progress>,
     is_synced: bool,
     /// Sequence of the last tick before this plant.
     pub(crate) after: u64,
@@ -203,11 +203,6 @@ impl Keeper {
         self.progress.state() == State::Stopped
     }
 
-    /// The number of ticks that are not in the journal.
-    pub(crate) fn missing(&self) -> u64 {
-        self.progress.missing()
-    }
-
     /// Checks, when all faults are over, that each of this plant's ticks is in the journal or counted as missing.
     pub(crate) fn check_quiet(&mut self, tape: &Tape, shelf: &mut Shelf) -> Result<(), Wrong> {
         while self.taken < tape.published() {
@@ -215,7 +210,7 @@ impl Keeper {
         }
         self.turns.flush();
         let present = shelf.check(self.after, self.progress.written_up_to())?;
-        let (missing, published) = (self.missing(), tape.published() as u64);
+        let (missing, published) = (self.progress.missing(), tape.published() as u64);
         if present + missing != published {
             broken!(
                 Kept,

@@ -51,7 +51,7 @@ pub(crate) struct Item {
 /// Everything that one plant has published, up to the read position of its hub.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    items: BTreeMap<String, Item>,
+    pub(crate) items: BTreeMap<String, Item>,
     /// Items by number, as a reader knows them. An entry is valid until the item's last tick.
     numbers: BTreeMap<u32, String>,
     /// Number of ended items, whose numbers are free for others.
@@ -190,14 +190,6 @@ impl Record {
     /// Whether a channel's session was read from its start: nothing was lost, or a new one has begun since.
     pub(crate) fn is_whole(&self, channel: u16) -> bool {
         self.missed.is_none() || self.short.get(usize::from(channel)) == Some(&false)
-    }
-
-    pub(crate) fn item(&self, name: &str) -> Option<&Item> {
-        self.items.get(name)
-    }
-
-    pub(crate) fn item_mut(&mut self, name: &str) -> Option<&mut Item> {
-        self.items.get_mut(name)
     }
 
     /// The number of an item's ticks.

@@ -31,7 +31,7 @@ pub(crate) struct Source {
     pub(crate) service: usize,
     role: Role,
     pub(crate) end: Option<End>,
-    desk: Desk,
+    pub(crate) desk: Desk,
     /// Until this time it is unreachable and has no connection.
     pub(crate) dead_until: u64,
 }
@@ -45,7 +45,7 @@ enum Role {
 
 /// The state of a source's application.
 #[derive(Debug, Default)]
-struct Desk {
+pub(crate) struct Desk {
     name: String,
     now: Nanos,
     /// The current values of the items.
@@ -62,8 +62,8 @@ struct Desk {
     posted: BTreeSet<(u64, u16)>,
     /// The next expected part of an incomplete post.
     unfinished: Option<(u64, u16)>,
-    /// A part that arrived twice or out of order.
-    misplaced: Option<(u64, u16)>,
+    /// The post, and its part, that arrived twice or out of order.
+    pub(crate) misplaced: Option<(u64, u16)>,
     /// The items of a publisher.
     handles: Vec<Handle>,
     /// The item invented last.
@@ -163,11 +163,6 @@ impl Source {
         };
         network.close(end.link, side);
         self.desk.forget();
-    }
-
-    /// The post, and its part, that arrived more than once or out of order.
-    pub(crate) const fn misplaced(&self) -> Option<(u64, u16)> {
-        self.desk.misplaced
     }
 
     /// Takes a turn with the items' values and the number of invented ones. Returns whether it wants a connection.

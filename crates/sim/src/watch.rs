@@ -143,10 +143,10 @@ impl Watch {
     fn whole(&mut self, message: &MessageView<'_>, record: &mut Record, jumps: bool) -> Result<(), Wrong> {
         let name = self.name.clone();
         let stands_at =
-            self.places.first().zip(record.item(&name)).map(|(place, item)| item.said[place.at].seq);
+            self.places.first().zip(record.items.get(&name)).map(|(place, item)| item.said[place.at].seq);
         // A JSON client receives states item by item, and never one that has already passed.
         let is_untold = self.is_text && stands_at.is_some_and(|seq| record.has_doubted_since(seq));
-        let Some(item) = record.item_mut(&name) else {
+        let Some(item) = record.items.get_mut(&name) else {
             broken!(Image, "an image of {name}, which the plant never named");
         };
         let now = self.image.hash;
@@ -194,7 +194,7 @@ impl Watch {
 
     /// Checks that an update is the next tick of the item that is visible in its view.
     fn update(&mut self, message: &MessageView<'_>, record: &Record) -> Result<(), Wrong> {
-        let said = record.item(&self.name).map_or(&[][..], |item| &item.said);
+        let said = record.items.get(&self.name).map_or(&[][..], |item| &item.said);
         let mut places = Vec::new();
         for place in &self.places {
             if let Some((at, said)) = next_shown(said, *place)
@@ -218,7 +218,7 @@ impl Watch {
 
     /// Checks that the state of an image is one that its channel had while the item had this image.
     fn check_state(&self, record: &Record) -> Result<(), Wrong> {
-        let Some(item) = record.item(&self.name).filter(|_| self.is_of_feeds()) else { return Ok(()) };
+        let Some(item) = record.items.get(&self.name).filter(|_| self.is_of_feeds()) else { return Ok(()) };
         let is_suspect = self.data == DataState::SUSPECT;
         let was_so = self.places.iter().any(|place| {
             let from = item.said[place.at].seq;
@@ -238,7 +238,7 @@ impl Watch {
     pub(crate) fn check_current(&self, record: &mut Record) -> Result<(), Wrong> {
         let wrong = |what: String| Err((Invariant::Liveness, format!("{}: {what}", self.name)));
         let missed = record.missed;
-        let Some(item) = record.item_mut(&self.name) else {
+        let Some(item) = record.items.get_mut(&self.name) else {
             // Its image may have been lost, and no other is sent.
             return if missed.is_some() { Ok(()) } else { wrong("the plant does not have it".to_owned()) };
         };

@@ -349,7 +349,7 @@ impl World {
             Event::Hostile(hostile) => self.hostile(hostile),
             Event::Source(source) => {
                 self.source(source);
-                if let Some((post, part)) = self.sources[source].misplaced() {
+                if let Some((post, part)) = self.sources[source].desk.misplaced {
                     broken!(
                         Posts,
                         "source {source} got part {part} of post {post} twice, or out of its order"
@@ -786,7 +786,8 @@ impl World {
         hub.check_quiet(process.plant.tape())?;
         if let (Some(shelf), Some(keeper)) = (&mut self.shelf, &mut process.keeper) {
             keeper.check_quiet(process.plant.tape(), shelf)?;
-            self.totals.kept += keeper.after + process.plant.tape().published() as u64 - keeper.missing();
+            self.totals.kept +=
+                keeper.after + process.plant.tape().published() as u64 - keeper.progress.missing();
         }
         for feed in 0..self.plan.feeds {
             check_feed(feed, &self.venues[feed], &process.plant, &self.records[self.life])?;
@@ -832,7 +833,7 @@ fn check_provided(item: &str, markets: &[Vec<u64>], record: &Record) -> Result<(
     }
     // Clients may have posted additional fields.
     let are_there = |fields: &Fields| fields_of(value).iter().all(|(fid, is)| fields.get(fid) == Some(is));
-    if !record.item(item).is_some_and(|item| are_there(&item.image.fields)) {
+    if !record.items.get(item).is_some_and(|item| are_there(&item.image.fields)) {
         broken!(Books, "{item}: its sources have {value}, and the plant has not");
     }
     Ok(())
@@ -859,7 +860,7 @@ fn check_feed(feed: usize, venue: &Venue, plant: &Plant, record: &Record) -> Res
     for (locate, name) in (1..).zip(venue.names()) {
         let name = if feed == 0 { name } else { format!("{name}.{feed}") };
         let best = venue.exchange.top(locate);
-        let published = record.item(&name);
+        let published = record.items.get(&name);
         if !published.is_some_and(|item| crate::books::has(&item.image.fields, best)) {
             broken!(
                 Books,
@@ -870,7 +871,9 @@ fn check_feed(feed: usize, venue: &Venue, plant: &Plant, record: &Record) -> Res
             let name = orders(&name);
             let wrong =
                 |what: String| (Invariant::Books, format!("feed {feed}, {name}: {what}; {counters:?}"));
-            let Some(item) = record.item(&name) else { return Err(wrong("the plant has none".to_owned())) };
+            let Some(item) = record.items.get(&name) else {
+                return Err(wrong("the plant has none".to_owned()));
+            };
             all.check(locate, &item.image).map_err(wrong)?;
         }
     }
