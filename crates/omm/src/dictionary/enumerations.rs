@@ -9,6 +9,8 @@
 //! The names and ids of the fields that share a table come first, then the values of the table: number, display text
 //! (quoted, or its bytes in hexadecimal between `#`), meaning.
 
+use data_encoding::HEXLOWER_PERMISSIVE;
+
 use super::Dictionary;
 use super::error::{DictionaryError, Problem};
 use super::lines::{Columns, Line, lines};
@@ -165,7 +167,7 @@ fn value(mut columns: Columns<'_>) -> Result<EnumeratedValue, Problem> {
     let number = columns.number("value")?;
     let display_bytes: Box<[u8]> = if columns.rest().starts_with('#') {
         let digits = columns.between('#', "display")?;
-        let bytes = hexadecimal(digits).ok_or_else(|| Problem::Word {
+        let bytes = HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).map_err(|_| Problem::Word {
             what: "display",
             found: digits.to_owned(),
             expected: "pairs of hexadecimal digits",
@@ -175,15 +177,6 @@ fn value(mut columns: Columns<'_>) -> Result<EnumeratedValue, Problem> {
         columns.between('"', "display")?.as_bytes().into()
     };
     Ok(EnumeratedValue::new(number, &display_bytes, columns.rest()))
-}
-
-fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
-    let (pairs, odd) = digits.as_bytes().as_chunks::<2>();
-    if !odd.is_empty() {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    pairs.iter().map(|[high, low]| u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()).collect()
 }
 
 #[cfg(test)]

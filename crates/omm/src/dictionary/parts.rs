@@ -5,10 +5,10 @@
 
 use super::{Dictionary, EnumerationTable, FieldDefinition};
 use crate::rwf::{
-    ArrayEncoder, DataType, ElementListEncoder, SeriesEncoder, SeriesHead, SetDefinition, SetDefinitions,
-    SetDefinitionsEncoder, SetEntry, Value, encode_element_set,
+    ArrayEncoder, DataType, ElementListEncoder, SeriesEncoder, SeriesHead, SetDataEncoder, SetDefinition,
+    SetDefinitions, SetDefinitionsEncoder, SetEntry, Value, encode_element_set,
 };
-use crate::{Fid, Full, Refused};
+use crate::{Full, Refused};
 
 /// Buffer size for the set definition of a part, bytes.
 const DEFINITION_MAX: usize = 128;
@@ -175,40 +175,31 @@ fn encode_table(
     let is_ascii = table.values().iter().all(|value| value.display_bytes.is_ascii());
     let text = if is_ascii { DataType::ASCII_STRING } else { DataType::RMTES_STRING };
     encode_element_set(room, definition, |set| {
-        set.in_place(|room| {
-            array(room, DataType::INT, 2, table.fids.iter(), |array, Fid(fid)| {
-                array.value(&Value::Int(i64::from(*fid)))
-            })
-        })?;
-        set.in_place(|room| {
-            array(room, DataType::ENUM, 0, table.values().iter(), |array, value| {
-                array.value(&Value::Enum(value.number))
-            })
-        })?;
-        set.in_place(|room| {
-            array(room, text, 0, table.values().iter(), |array, value| array.item(&value.display_bytes))
-        })?;
+        let values = table.values();
+        array(set, DataType::INT, 2, &table.fids, |array, fid| array.value(&Value::Int(fid.0.into())))?;
+        array(set, DataType::ENUM, 0, values, |array, value| array.value(&Value::Enum(value.number)))?;
+        array(set, text, 0, values, |array, value| array.item(&value.display_bytes))?;
         if definition.len() > ENUMERATION_SET_NORMAL {
-            set.in_place(|room| {
-                array(room, DataType::ASCII_STRING, 0, table.values().iter(), |array, value| {
-                    array.item(value.meaning.as_bytes())
-                })
-            })?;
+            let ascii = DataType::ASCII_STRING;
+            array(set, ascii, 0, values, |array, value| array.item(value.meaning.as_bytes()))?;
         }
         Ok(())
     })
 }
 
+/// Writes an array as the next value of a set.
 fn array<T>(
-    room: &mut [u8],
+    set: &mut SetDataEncoder<'_, '_, '_>,
     item_type: DataType,
     item_len: u16,
-    mut items: impl Iterator<Item = T>,
-    mut write: impl FnMut(&mut ArrayEncoder<'_>, T) -> Result<(), Refused>,
-) -> Result<usize, Refused> {
-    let mut array = ArrayEncoder::new(room, item_type, item_len)?;
-    items.try_for_each(|item| write(&mut array, item))?;
-    Ok(array.finish())
+    items: &[T],
+    write: impl Fn(&mut ArrayEncoder<'_>, &T) -> Result<(), Refused>,
+) -> Result<(), Refused> {
+    set.in_place(|room| {
+        let mut array = ArrayEncoder::new(room, item_type, item_len)?;
+        items.iter().try_for_each(|item| write(&mut array, item))?;
+        Ok(array.finish())
+    })
 }
 
 /// Writes a series of as many `rows` as fit.

@@ -407,11 +407,7 @@ pub fn encode_services<'s>(
 }
 
 /// Writes a directory refresh to the start of `out`; returns its length. `flags`: SOLICITED, REFRESH_COMPLETE,
-/// CLEAR_CACHE of [`flags::refresh`].
-///
-/// # Errors
-///
-/// As [`encode_services`].
+/// CLEAR_CACHE of [`flags::refresh`]. Fails as [`encode_services`].
 pub fn encode_refresh<'s>(
     stream_id: i32,
     flags: Flags,
@@ -427,11 +423,7 @@ pub fn encode_refresh<'s>(
     header.encode_with(out, |room| encode_services(services, filter, room))
 }
 
-/// Writes a directory update to the start of `out`; returns its length.
-///
-/// # Errors
-///
-/// As [`encode_services`].
+/// Writes a directory update to the start of `out`; returns its length. Fails as [`encode_services`].
 pub fn encode_update<'s>(
     stream_id: i32,
     filter: u32,

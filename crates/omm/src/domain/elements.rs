@@ -45,44 +45,29 @@ impl<'a> Member<'a> for u64 {
     }
 }
 
-impl<'a> Member<'a> for &'a [u8] {
-    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
-        Ok(is_text(element).then_some(element.data))
-    }
+/// Members that are text or bytes: how each is made of an element's bytes, and how it is written.
+macro_rules! texts {
+    ($data:ident, $value:ident, $name:ident, $list:ident; $($type:ty { $of:expr; $write:expr })*) => {$(
+        impl<'a> Member<'a> for $type {
+            fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
+                let $data = element.data;
+                Ok(is_text(element).then(|| $of))
+            }
 
-    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
-        list.ascii(name, self)
-    }
+            fn write(&self, $name: &str, $list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
+                let $value = self;
+                $write
+            }
+        }
+    )*};
 }
 
-impl<'a> Member<'a> for Buffer<'a> {
-    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
-        Ok(is_text(element).then_some(Self(element.data)))
-    }
-
-    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
-        list.raw(name, DataType::BUFFER, self.0)
-    }
-}
-
-impl<'a> Member<'a> for String {
-    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
-        Ok(is_text(element).then(|| text(element.data)))
-    }
-
-    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
-        list.ascii(name, self)
-    }
-}
-
-impl<'a> Member<'a> for Box<[u8]> {
-    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
-        Ok(is_text(element).then(|| element.data.get(..MOST_TEXT).unwrap_or(element.data).into()))
-    }
-
-    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
-        list.raw(name, DataType::BUFFER, self)
-    }
+texts! {
+    data, value, name, list;
+    &'a [u8] { data; list.ascii(name, value) }
+    Buffer<'a> { Self(data); list.raw(name, DataType::BUFFER, value.0) }
+    String { text(data); list.ascii(name, value) }
+    Box<[u8]> { data.get(..MOST_TEXT).unwrap_or(data).into(); list.raw(name, DataType::BUFFER, value) }
 }
 
 impl<'a> Member<'a> for OwnedState {

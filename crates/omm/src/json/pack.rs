@@ -37,10 +37,7 @@ impl<'o> Pack<'o> {
     }
 
     /// Appends a message. Returns the number of its fields that were omitted because they are not in the dictionary.
-    ///
-    /// # Errors
-    ///
-    /// As [`Converter::write`]; the array is unchanged.
+    /// Fails as [`Converter::write`]; the array is unchanged.
     pub fn message(
         &mut self,
         converter: &Converter<'_>,

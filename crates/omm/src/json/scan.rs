@@ -38,15 +38,12 @@ impl<'t> Packed<'t> {
         check(text.as_bytes(), DEPTH, true).map_err(|(offset, what)| fault(offset, what))?;
         // The text contains one value and nothing else.
         let raw = Raw { text: text.trim_ascii(), offset: skip_blanks(text.as_bytes(), 0) };
-        match raw.token() {
-            Token::Object => {
-                Ok(Self { items: JsonItems::NONE, single: Some(raw), repeated: None, left: MOST_REPEATED })
-            }
-            Token::Array => {
-                Ok(Self { items: raw.items(), single: None, repeated: None, left: MOST_REPEATED })
-            }
-            _ => Err(fault(raw.offset, "expected a message or an array of messages")),
-        }
+        let single = match raw.token() {
+            Token::Object => Some(raw),
+            Token::Array => None,
+            _ => return Err(fault(raw.offset, "expected a message or an array of messages")),
+        };
+        Ok(Self { items: raw.items(), single, repeated: None, left: MOST_REPEATED })
     }
 }
 
@@ -71,7 +68,7 @@ impl<'t> Packed<'t> {
             return None;
         }
         let span = |text: &str, offset: usize| (offset, offset + text.len());
-        let of_items = |items: &JsonItems<'t>| span(items.rest.text, items.rest.offset);
+        let of_items = |items: &JsonItems<'t>| span(items.text, items.offset);
         let of_raw = |raw: &Raw<'t>| span(raw.text, raw.offset);
         Some(PackedPlace {
             items: of_items(&self.items),
@@ -87,7 +84,7 @@ impl<'t> Packed<'t> {
         let raw = |(from, to): Span| Raw { text: text.get(from..to).unwrap_or_default(), offset: from };
         let items = |span| {
             let Raw { text, offset } = raw(span);
-            JsonItems { rest: Rest { text, offset } }
+            JsonItems { text, offset }
         };
         Self {
             items: items(place.items),
@@ -266,7 +263,7 @@ impl<'t> Raw<'t> {
 
     /// Returns the items of an array; none for any other value.
     pub(super) fn items(self) -> JsonItems<'t> {
-        JsonItems { rest: self.parts(Token::Array) }
+        self.parts(Token::Array)
     }
 
     /// Returns the ids of a message that stands for one message with each of them, and the bytes to which it expands.
@@ -283,9 +280,9 @@ impl<'t> Raw<'t> {
         (is_such && bytes <= most && count > 0).then(|| (ids.items(), bytes))
     }
 
-    fn parts(self, token: Token) -> Rest<'t> {
+    fn parts(self, token: Token) -> JsonItems<'t> {
         let inner = if self.token() == token { self.text.get(1..) } else { None };
-        Rest { text: inner.unwrap_or_default(), offset: self.offset + 1 }
+        JsonItems { text: inner.unwrap_or_default(), offset: self.offset + 1 }
     }
 
     /// Returns a string without quotes and escapes.
@@ -297,18 +294,37 @@ impl<'t> Raw<'t> {
     }
 }
 
-/// Unread rest of an object or an array.
+/// Members of an object in order.
 #[derive(Debug, Clone)]
-struct Rest<'t> {
+pub(super) struct Members<'t> {
+    rest: JsonItems<'t>,
+}
+
+impl<'t> Iterator for Members<'t> {
+    type Item = (Cow<'t, str>, Raw<'t>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let key = self.rest.next()?.string()?;
+        Some((key, self.rest.next()?))
+    }
+}
+
+/// Items of an array in order, or names and values of an object in turn: the unread rest.
+#[derive(Debug, Clone)]
+pub(super) struct JsonItems<'t> {
     text: &'t str,
     offset: usize,
 }
 
-impl<'t> Rest<'t> {
+impl JsonItems<'_> {
     const NONE: Self = Self { text: "", offset: 0 };
+}
+
+impl<'t> Iterator for JsonItems<'t> {
+    type Item = Raw<'t>;
 
     /// Returns the next value, after blanks and the separator; `None` at the closing bracket.
-    fn value(&mut self) -> Option<Raw<'t>> {
+    fn next(&mut self) -> Option<Raw<'t>> {
         let bytes = self.text.as_bytes();
         let start = bytes.iter().position(|byte| CLASSES[usize::from(*byte)] & SEPARATES == 0)?;
         if matches!(bytes.get(start), Some(b'}' | b']')) {
@@ -320,39 +336,6 @@ impl<'t> Rest<'t> {
         self.text = self.text.get(end..)?;
         self.offset += end;
         Some(raw)
-    }
-}
-
-/// Members of an object in order.
-#[derive(Debug, Clone)]
-pub(super) struct Members<'t> {
-    rest: Rest<'t>,
-}
-
-impl<'t> Iterator for Members<'t> {
-    type Item = (Cow<'t, str>, Raw<'t>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let key = self.rest.value()?.string()?;
-        Some((key, self.rest.value()?))
-    }
-}
-
-/// Items of an array in order.
-#[derive(Debug, Clone)]
-pub(super) struct JsonItems<'t> {
-    rest: Rest<'t>,
-}
-
-impl JsonItems<'_> {
-    const NONE: Self = Self { rest: Rest::NONE };
-}
-
-impl<'t> Iterator for JsonItems<'t> {
-    type Item = Raw<'t>;
-
-    fn next(&mut self) -> Option<Raw<'t>> {
-        self.rest.value()
     }
 }
 

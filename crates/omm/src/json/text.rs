@@ -1,6 +1,7 @@
 //! JSON text, appended to a buffer.
 
 use std::io::Write as _;
+use std::net::Ipv4Addr;
 
 use data_encoding::BASE64;
 
@@ -172,6 +173,11 @@ impl<'o> JsonText<'o> {
             value /= 10;
         }
         self.raw(text.get(at.min(text.len() - width)..).unwrap_or_default());
+    }
+
+    /// Appends an IPv4 address.
+    pub(super) fn address(&mut self, address: u32) {
+        self.quoted(|text| text.display(Ipv4Addr::from_bits(address)));
     }
 
     pub(super) fn date(&mut self, value: Date) {

@@ -351,14 +351,7 @@ impl Writing<'_, '_> {
             self.out.key("PostUserInfo");
             self.out.begin(b'{');
             self.out.key("Address");
-            self.out.raw(b"\"");
-            for (n, byte) in info.address.to_be_bytes().into_iter().enumerate() {
-                if n > 0 {
-                    self.out.raw(b".");
-                }
-                self.out.unsigned(byte.into());
-            }
-            self.out.raw(b"\"");
+            self.out.address(info.address);
             self.unsigned("UserID", Some(info.user_id));
             self.out.end(b'}');
         }

@@ -188,7 +188,7 @@ impl Consumer {
     /// Returns the number of streams that serve the items, including streams that are being closed.
     #[must_use]
     pub const fn streams(&self) -> usize {
-        self.list.streams()
+        self.list.streams.len()
     }
 
     /// Returns the counters.
@@ -220,7 +220,7 @@ impl Consumer {
         let call = &mut Call { out, application };
         self.now = now;
         self.counters.messages += 1;
-        if self.connection.link < LinkProgress::Login || self.connection.link == LinkProgress::Ended {
+        if !self.connection.link.is_up() {
             self.counters.misplaced += 1;
             return;
         }
@@ -251,22 +251,19 @@ impl Consumer {
     fn take(&mut self, message: &MessageView<'_>, bytes: &[u8], call: &mut Call<'_>) {
         // The stream id determines the owner of an answer, whatever the key says.
         let id = message.stream_id();
-        let header = match message.class() {
+        match message.class() {
             // Updates, the only frequent class, are decoded no further than necessary.
             MessageClass::UPDATE if id > DIRECTORY_STREAM => return self.update(message, call),
-            MessageClass::ACK => match message.header() {
-                Ok(Header::Ack(ack)) => return self.ack(&ack, call),
-                Ok(_) => return,
-                Err(fault) => return self.tell_malformed(fault, call),
-            },
             MessageClass::REQUEST | MessageClass::CLOSE | MessageClass::POST => {
                 self.counters.misplaced += 1;
                 return;
             }
-            _ => match message.header() {
-                Ok(header) => header,
-                Err(fault) => return self.tell_malformed(fault, call),
-            },
+            _ => {}
+        }
+        let header = match message.header() {
+            Ok(Header::Ack(ack)) => return self.ack(&ack, call),
+            Ok(header) => header,
+            Err(fault) => return self.tell_malformed(fault, call),
         };
         match id {
             LOGIN_STREAM => self.login_message(message, &header, bytes, call),

@@ -270,17 +270,13 @@ impl NiProvider {
     ///
     /// Fails if no message can hold the service.
     pub fn change_service(&mut self, out: &mut dyn Outbox, change: &ServiceEntry) -> Result<Sent, Refused> {
-        if self.link == Link::Ready {
-            let all = filter::ALL;
-            let sent =
-                out.encode(&mut |room| directory::encode_update(DIRECTORY_STREAM, all, [change], room))?;
-            if sent == Sent::Queued {
-                self.directory.apply(change);
-            }
-            return Ok(sent);
+        let mut write =
+            |room: &mut [u8]| directory::encode_update(DIRECTORY_STREAM, filter::ALL, [change], room);
+        let sent = if self.link == Link::Ready { out.encode(&mut write)? } else { Sent::NotOpen };
+        if matches!(sent, Sent::Queued | Sent::NotOpen) {
+            self.directory.apply(change);
         }
-        self.directory.apply(change);
-        Ok(Sent::NotOpen)
+        Ok(sent)
     }
 
     /// Logs out: the hub marks the items as suspect, and the provider ends. Close the connection when the output is

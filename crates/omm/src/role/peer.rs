@@ -125,11 +125,6 @@ impl Peer {
         self.say(out, domain, stream_id, state);
     }
 
-    /// Refuses a message that another kind of peer would send.
-    pub(super) fn refuse_as_misplaced(&mut self, out: &mut dyn Outbox, at: (Domain, i32), text: &str) {
-        self.refuse(out, at, StreamState::CLOSED_RECOVER, StateCode::USAGE_ERROR, text);
-    }
-
     /// Processes a login request; returns it, and whether the peer is logged in already. `None`: it was refused.
     pub(super) fn login_request<'a>(
         &mut self,

@@ -441,7 +441,8 @@ impl Provider {
                     MessageClass::UPDATE => "An UPDATE is not for an interactive provider",
                     _ => "A STATUS is not for an interactive provider",
                 };
-                self.peer.refuse_as_misplaced(call.out, (message.domain(), message.stream_id()), text);
+                let at = (message.domain(), message.stream_id());
+                self.peer.refuse(call.out, at, StreamState::CLOSED_RECOVER, StateCode::USAGE_ERROR, text);
             }
             Header::Ack(_) => self.peer.counters.ignored += 1,
         }

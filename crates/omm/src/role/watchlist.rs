@@ -49,7 +49,9 @@ const FEW: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Watchlist {
     interests: Slots<Interest>,
-    streams: Slots<Stream>,
+    /// Streams that are open or wanted, including those whose close is still to be sent. Only the list adds and removes
+    /// them.
+    pub(crate) streams: Slots<Stream>,
     /// Streams that other items may join.
     by_key: HashTable<u32>,
     hasher: RandomState,
@@ -82,11 +84,6 @@ impl Watchlist {
     /// Returns the number of open items.
     pub(crate) const fn len(&self) -> usize {
         self.interests.len()
-    }
-
-    /// Returns the number of streams that are open or wanted, including those whose close is still to be sent.
-    pub(crate) const fn streams(&self) -> usize {
-        self.streams.len()
     }
 
     /// Opens an item: joins the stream of `key`, or creates one. The necessary output is queued.
@@ -246,31 +243,6 @@ impl Watchlist {
             stream.is_queued = true;
             self.work.push_front(place);
         }
-    }
-
-    #[inline]
-    pub(crate) fn stream(&self, place: u32) -> Option<&Stream> {
-        self.streams.get(place)
-    }
-
-    #[inline]
-    pub(crate) fn stream_mut(&mut self, place: u32) -> Option<&mut Stream> {
-        self.streams.get_mut(place)
-    }
-
-    /// Returns the turn of a stream's place, for timers.
-    pub(crate) fn turn(&self, place: u32) -> u32 {
-        self.streams.turn(place)
-    }
-
-    /// Returns `true` if the place still belongs to the stream for which a timer was set.
-    pub(crate) fn is_current(&self, place: u32, turn: u32) -> bool {
-        self.streams.is_current(place, turn)
-    }
-
-    /// Returns the number of places of streams, including free ones.
-    pub(crate) fn places(&self) -> u32 {
-        self.streams.places()
     }
 
     /// Returns the place of the item's entry, if the item is open.

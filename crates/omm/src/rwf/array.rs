@@ -224,30 +224,24 @@ mod tests {
 
     #[test]
     fn fixed_and_variable_items() {
-        let int = |value| Value::Int(value);
-        assert_eq!(
-            encoded(DataType::INT, 0, &[int(1), int(-300)]).unwrap(),
-            [3, 0, 0, 2, 1, 1, 2, 0xFE, 0xD4]
-        );
-        assert_eq!(encoded(DataType::INT, 2, &[int(1), int(-2)]).unwrap(), [3, 2, 0, 2, 0, 1, 0xFF, 0xFE]);
-        assert_eq!(encoded(DataType::ENUM, 2, &[Value::Enum(300)]).unwrap(), [14, 2, 0, 1, 1, 0x2C]);
-        assert_eq!(
-            encoded(DataType::REAL, 0, &[Value::Real(Real::INFINITY)]).unwrap(),
-            [8, 0, 0, 1, 1, 0x21]
-        );
-        assert_eq!(
-            encoded(DataType::STATE, 0, &[Value::State(State { text: b"a", ..State::OPEN_OK })]).unwrap(),
-            [13, 0, 0, 1, 4, 9, 0, 1, b'a']
-        );
-        assert_eq!(
-            encoded(DataType::ASCII_STRING, 3, &[Value::Ascii(b"a")]).unwrap(),
-            [17, 3, 0, 1, b'a', 0, 0]
-        );
-        assert_eq!(
-            encoded(DataType::TIME, 5, &[Value::Time(Time { hour: 1, minute: 2, ..Time::default() })])
-                .unwrap(),
-            [10, 5, 0, 1, 1, 2, 0, 0, 0]
-        );
+        let state = State { text: b"a", ..State::OPEN_OK };
+        let time = Time { hour: 1, minute: 2, ..Time::default() };
+        for (item_type, item_len, values, bytes) in [
+            (
+                DataType::INT,
+                0,
+                &[Value::Int(1), Value::Int(-300)][..],
+                &[3, 0, 0, 2, 1, 1, 2, 0xFE, 0xD4][..],
+            ),
+            (DataType::INT, 2, &[Value::Int(1), Value::Int(-2)], &[3, 2, 0, 2, 0, 1, 0xFF, 0xFE]),
+            (DataType::ENUM, 2, &[Value::Enum(300)], &[14, 2, 0, 1, 1, 0x2C]),
+            (DataType::REAL, 0, &[Value::Real(Real::INFINITY)], &[8, 0, 0, 1, 1, 0x21]),
+            (DataType::STATE, 0, &[Value::State(state)], &[13, 0, 0, 1, 4, 9, 0, 1, b'a']),
+            (DataType::ASCII_STRING, 3, &[Value::Ascii(b"a")], &[17, 3, 0, 1, b'a', 0, 0]),
+            (DataType::TIME, 5, &[Value::Time(time)], &[10, 5, 0, 1, 1, 2, 0, 0, 0]),
+        ] {
+            assert_eq!(encoded(item_type, item_len, values).unwrap(), bytes, "{item_type}");
+        }
     }
 
     #[test]

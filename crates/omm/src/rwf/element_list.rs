@@ -72,16 +72,7 @@ impl<'a> ElementList<'a> {
             // Additions of a later version to the block are skipped by its length.
             list.number = Cursor::new(cursor.b8("element list info")?).u16("element list number").ok();
         }
-        if flags & HAS_SET_DATA != 0 {
-            let set = SetData::read(&mut cursor, flags & HAS_SET_ID != 0, flags & HAS_STANDARD_DATA != 0)?;
-            list.set_end = cursor.offset();
-            list.definition = sets.of(set.id, DataType::ELEMENT_LIST);
-            list.set_data = Some(set);
-        }
-        if flags & HAS_STANDARD_DATA != 0 {
-            list.count = cursor.u16("element count")?;
-            list.entries = cursor.rest();
-        }
+        list.read_entries(flags, cursor, sets)?;
         Ok(list)
     }
 
@@ -118,7 +109,7 @@ impl<'a> ElementList<'a> {
     }
 }
 
-list!(ElementList, Elements, Element, "elements");
+list!(ElementList, ELEMENT_LIST, Elements, Element, "elements", "element count");
 
 /// Iterator over the elements of an [`ElementList`] in order. It ends after a fault.
 #[derive(Debug, Clone)]

@@ -33,11 +33,7 @@ impl<'a> ElementListEncoder<'a> {
         Ok(Self { entries: EntriesWriter::begin(writer)? })
     }
 
-    /// Starts a list with a number (of its template).
-    ///
-    /// # Errors
-    ///
-    /// As [`ElementListEncoder::new`].
+    /// Starts a list with a number (of its template). Fails as [`ElementListEncoder::new`].
     pub fn with_number(out: &'a mut [u8], number: u16) -> Result<Self, Full> {
         let mut writer = Writer::new(out);
         let [high, low] = number.to_be_bytes();
@@ -149,10 +145,7 @@ impl<'a> ElementListEncoder<'a> {
 }
 
 /// Writes an element list with only set data to the start of `out`; `write` writes the values. Returns its length.
-///
-/// # Errors
-///
-/// As [`ElementListEncoder::with_set`].
+/// Fails as [`ElementListEncoder::with_set`].
 pub fn encode_element_set(
     out: &mut [u8],
     definition: &SetDefinition<'_>,

@@ -94,11 +94,7 @@ impl<'a> EntriesWriter<'a> {
         self.count as usize
     }
 
-    /// Appends one entry, which `write` writes.
-    ///
-    /// # Errors
-    ///
-    /// [`Refused::Full`] also if the count is at its maximum.
+    /// Appends one entry, which `write` writes. The container is full also if the count is at its maximum.
     #[inline]
     pub(super) fn append(
         &mut self,

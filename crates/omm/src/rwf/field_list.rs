@@ -110,16 +110,7 @@ impl<'a> FieldList<'a> {
                 _ => None,
             };
         }
-        if flags & HAS_SET_DATA != 0 {
-            let set = SetData::read(&mut cursor, flags & HAS_SET_ID != 0, flags & HAS_STANDARD_DATA != 0)?;
-            list.set_end = cursor.offset();
-            list.definition = sets.of(set.id, DataType::FIELD_LIST);
-            list.set_data = Some(set);
-        }
-        if flags & HAS_STANDARD_DATA != 0 {
-            list.count = cursor.u16("field count")?;
-            list.entries = cursor.rest();
-        }
+        list.read_entries(flags, cursor, sets)?;
         Ok(list)
     }
 
@@ -184,8 +175,29 @@ impl<'a> FieldList<'a> {
 
 /// What field lists and element lists have in common: set data, the number of entries, iteration.
 macro_rules! list {
-    ($list:ident, $entries:ident, $entry:ident, $what:literal) => {
+    ($list:ident, $data_type:ident, $entries:ident, $entry:ident, $what:literal, $count:literal) => {
         impl<'a> $list<'a> {
+            /// Reads what follows the info block.
+            fn read_entries(
+                &mut self,
+                flags: u8,
+                mut cursor: Cursor<'a>,
+                sets: &SetDefinitions<'a>,
+            ) -> Result<(), Malformed> {
+                let has_standard_data = flags & HAS_STANDARD_DATA != 0;
+                if flags & HAS_SET_DATA != 0 {
+                    let set = SetData::read(&mut cursor, flags & HAS_SET_ID != 0, has_standard_data)?;
+                    self.set_end = cursor.offset();
+                    self.definition = sets.of(set.id, DataType::$data_type);
+                    self.set_data = Some(set);
+                }
+                if has_standard_data {
+                    self.count = cursor.u16($count)?;
+                    self.entries = cursor.rest();
+                }
+                Ok(())
+            }
+
             #[doc = concat!("Returns the raw part that requires a set definition. [`", stringify!($list), "::iter`]")]
             /// returns its values only if the list was read with that definition.
             #[inline]
@@ -234,7 +246,7 @@ macro_rules! list {
 }
 pub(super) use list;
 
-list!(FieldList, Fields, Field, "fields");
+list!(FieldList, FIELD_LIST, Fields, Field, "fields", "field count");
 
 /// Iterator over the fields of a [`FieldList`] in order. It ends after a fault.
 ///

@@ -389,11 +389,8 @@ fn rarer(out: &mut [u8], at: usize, fid: Fid, value: &Value<'_>) -> Result<usize
     Ok(list.at)
 }
 
-/// Writes a field list with only set data to the start of `out`; `write` writes the values. Returns its length.
-///
-/// # Errors
-///
-/// As [`FieldListEncoder::with_set`].
+/// Writes a field list with only set data to the start of `out`; `write` writes the values. Returns its length. Fails
+/// as [`FieldListEncoder::with_set`].
 pub fn encode_field_set(
     out: &mut [u8],
     definition: &SetDefinition<'_>,

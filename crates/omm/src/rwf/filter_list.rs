@@ -180,11 +180,7 @@ impl<'a> FilterListEncoder<'a> {
 
     /// Appends an entry of the head's type whose data `write` writes into the free space; `write` returns its length.
     /// The length has the three-byte form, because its space is reserved. `write` is not called for an entry without
-    /// data.
-    ///
-    /// # Errors
-    ///
-    /// As [`FilterListEncoder::entry`], and what `write` returns.
+    /// data. Fails as [`FilterListEncoder::entry`], and with what `write` returns.
     pub fn entry_in_place(
         &mut self,
         action: FilterAction,
@@ -194,11 +190,8 @@ impl<'a> FilterListEncoder<'a> {
         self.any_in_place(&FilterEntry::new(action, id, &[]), write)
     }
 
-    /// As [`FilterListEncoder::entry_in_place`], with the optional members of `entry`, whose data is ignored.
-    ///
-    /// # Errors
-    ///
-    /// As [`FilterListEncoder::entry`], and what `write` returns.
+    /// As [`FilterListEncoder::entry_in_place`], with the optional members of `entry`, whose data is ignored. Fails as
+    /// [`FilterListEncoder::entry`], and with what `write` returns.
     pub fn any_in_place(
         &mut self,
         entry: &FilterEntry<'_>,

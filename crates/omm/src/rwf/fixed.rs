@@ -8,12 +8,8 @@ use crate::Refused;
 const TIME_7_BLANK: [u8; 7] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x07, 0xFF];
 
 /// Writes `value`, or the blank of `data_type`, in exactly `width` bytes. Shorter values are padded with zero bytes,
-/// which change neither a time nor, by convention, a text.
-///
-/// # Errors
-///
-/// [`Refused::TooLong`] for a value that requires more bytes; [`Refused::Misplaced`] for a blank that the type does not
-/// have, or a value without a form of this width.
+/// which change neither a time nor, by convention, a text. A value that requires more bytes is too long; a blank that
+/// the type does not have, or a value without a form of this width, is misplaced.
 pub(super) fn write(
     writer: &mut Writer<'_>,
     value: &Value<'_>,

@@ -42,42 +42,39 @@ impl BitOrAssign for Flags {
     }
 }
 
-/// Returns all flags of a class with their names, from the lowest bit up; none for an unknown class.
-#[must_use]
-pub const fn names(class: MessageClass) -> &'static [(&'static str, Flags)] {
-    match class {
-        MessageClass::REQUEST => request::NAMES,
-        MessageClass::REFRESH => refresh::NAMES,
-        MessageClass::STATUS => status::NAMES,
-        MessageClass::UPDATE => update::NAMES,
-        MessageClass::CLOSE => close::NAMES,
-        MessageClass::ACK => ack::NAMES,
-        MessageClass::GENERIC => generic::NAMES,
-        MessageClass::POST => post::NAMES,
-        _ => &[],
-    }
-}
-
 macro_rules! flags {
-    ($($(#[$doc:meta])* $class:ident { $($(#[$item:meta])* $name:ident = $bit:literal,)* })*) => {$(
-        $(#[$doc])*
-        pub mod $class {
-            use super::Flags;
-
-            $($(#[$item])* pub const $name: Flags = Flags($bit);)*
-
-            /// All flags of the class with their names, from the lowest bit up.
-            pub const NAMES: &[(&str, Flags)] = &[$((stringify!($name), $name)),*];
+    ($($(#[$doc:meta])* $class:ident $of:ident { $($(#[$item:meta])* $name:ident = $bit:literal,)* })*) => {
+        /// Returns all flags of a class with their names, from the lowest bit up; none for an unknown class.
+        #[must_use]
+        pub const fn names(class: MessageClass) -> &'static [(&'static str, Flags)] {
+            match class {
+                $(MessageClass::$of => $class::NAMES,)*
+                _ => &[],
+            }
         }
-    )*};
+
+        $(
+            $(#[$doc])*
+            pub mod $class {
+                use super::Flags;
+
+                $(
+                    #[doc = concat!("`", stringify!($name), "`.")]
+                    $(#[$item])*
+                    pub const $name: Flags = Flags($bit);
+                )*
+
+                /// All flags of the class with their names, from the lowest bit up.
+                pub const NAMES: &[(&str, Flags)] = &[$((stringify!($name), $name)),*];
+            }
+        )*
+    };
 }
 
 flags! {
     /// Flags of a REQUEST.
-    request {
-        /// Extended header.
+    request REQUEST {
         HAS_EXTENDED_HEADER = 0x0001,
-        /// Priority.
         HAS_PRIORITY = 0x0002,
         /// Keep the stream open after the image.
         STREAMING = 0x0004,
@@ -104,20 +101,15 @@ flags! {
     }
 
     /// Flags of a REFRESH.
-    refresh {
-        /// Extended header.
+    refresh REFRESH {
         HAS_EXTENDED_HEADER = 0x0001,
-        /// Permission data.
         HAS_PERM_DATA = 0x0002,
-        /// Key.
         HAS_MSG_KEY = 0x0008,
-        /// Sequence number.
         HAS_SEQ_NUM = 0x0010,
         /// Answers a request.
         SOLICITED = 0x0020,
         /// The last part of the image.
         REFRESH_COMPLETE = 0x0040,
-        /// Quality of service.
         HAS_QOS = 0x0080,
         /// Replaces all data of the item in a cache.
         CLEAR_CACHE = 0x0100,
@@ -125,47 +117,34 @@ flags! {
         DO_NOT_CACHE = 0x0200,
         /// The stream is private.
         PRIVATE_STREAM = 0x0400,
-        /// Post user information.
         HAS_POST_USER_INFO = 0x0800,
-        /// Part number.
         HAS_PART_NUM = 0x1000,
         /// The stream is a qualified one.
         QUALIFIED_STREAM = 0x4000,
     }
 
     /// Flags of a STATUS.
-    status {
-        /// Extended header.
+    status STATUS {
         HAS_EXTENDED_HEADER = 0x0001,
-        /// Permission data.
         HAS_PERM_DATA = 0x0002,
-        /// Key.
         HAS_MSG_KEY = 0x0008,
-        /// Group id.
         HAS_GROUP_ID = 0x0010,
-        /// State.
         HAS_STATE = 0x0020,
         /// Clears all data of the item in a cache.
         CLEAR_CACHE = 0x0040,
         /// The stream is private.
         PRIVATE_STREAM = 0x0080,
-        /// Post user information.
         HAS_POST_USER_INFO = 0x0100,
         /// The stream is a qualified one.
         QUALIFIED_STREAM = 0x0400,
     }
 
     /// Flags of an UPDATE.
-    update {
-        /// Extended header.
+    update UPDATE {
         HAS_EXTENDED_HEADER = 0x0001,
-        /// Permission data.
         HAS_PERM_DATA = 0x0002,
-        /// Key.
         HAS_MSG_KEY = 0x0008,
-        /// Sequence number.
         HAS_SEQ_NUM = 0x0010,
-        /// Conflation information.
         HAS_CONF_INFO = 0x0020,
         /// Must not be cached.
         DO_NOT_CACHE = 0x0040,
@@ -173,15 +152,13 @@ flags! {
         DO_NOT_CONFLATE = 0x0080,
         /// Must not move values to the fields that they ripple to.
         DO_NOT_RIPPLE = 0x0100,
-        /// Post user information.
         HAS_POST_USER_INFO = 0x0200,
         /// May be dropped.
         DISCARDABLE = 0x0400,
     }
 
     /// Flags of a CLOSE.
-    close {
-        /// Extended header.
+    close CLOSE {
         HAS_EXTENDED_HEADER = 0x0001,
         /// An ACK is wanted.
         ACK = 0x0002,
@@ -190,62 +167,44 @@ flags! {
     }
 
     /// Flags of an ACK.
-    ack {
-        /// Extended header.
+    ack ACK {
         HAS_EXTENDED_HEADER = 0x0001,
-        /// Text.
         HAS_TEXT = 0x0002,
         /// The stream is private.
         PRIVATE_STREAM = 0x0004,
-        /// Sequence number.
         HAS_SEQ_NUM = 0x0008,
-        /// Key.
         HAS_MSG_KEY = 0x0010,
-        /// Nak code.
         HAS_NAK_CODE = 0x0020,
         /// The stream is a qualified one.
         QUALIFIED_STREAM = 0x0040,
     }
 
     /// Flags of a GENERIC message.
-    generic {
-        /// Extended header.
+    generic GENERIC {
         HAS_EXTENDED_HEADER = 0x0001,
-        /// Permission data.
         HAS_PERM_DATA = 0x0002,
-        /// Key.
         HAS_MSG_KEY = 0x0004,
-        /// Sequence number.
         HAS_SEQ_NUM = 0x0008,
         /// The last part of the message.
         MESSAGE_COMPLETE = 0x0010,
-        /// Secondary sequence number.
         HAS_SECONDARY_SEQ_NUM = 0x0020,
-        /// Part number.
         HAS_PART_NUM = 0x0040,
         /// The provider began it.
         PROVIDER_DRIVEN = 0x4000,
     }
 
     /// Flags of a POST.
-    post {
-        /// Extended header.
+    post POST {
         HAS_EXTENDED_HEADER = 0x0001,
-        /// Post id.
         HAS_POST_ID = 0x0002,
-        /// Key.
         HAS_MSG_KEY = 0x0004,
-        /// Sequence number.
         HAS_SEQ_NUM = 0x0008,
         /// The last part of the post.
         POST_COMPLETE = 0x0020,
         /// An ACK is wanted.
         ACK = 0x0040,
-        /// Permission data.
         HAS_PERM_DATA = 0x0080,
-        /// Part number.
         HAS_PART_NUM = 0x0100,
-        /// Post user rights.
         HAS_POST_USER_RIGHTS = 0x0200,
     }
 }

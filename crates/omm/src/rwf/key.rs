@@ -20,6 +20,12 @@ pub struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
+        let container = DataType::from_container_byte(cursor.u8("key attributes type")?);
+        let data = if container == DataType::NO_DATA { &[] } else { cursor.b15("key attributes")? };
+        Ok(Self { container, data })
+    }
+
     /// Opens the container.
     ///
     /// # Errors
@@ -116,28 +122,15 @@ impl<'a> Key<'a> {
 
     fn read_members(mut cursor: Cursor<'a>) -> Result<Self, Malformed> {
         let flags = cursor.u15("key flags")?;
-        let mut key = Self::default();
-        if flags & SERVICE_ID != 0 {
-            key.service_id = Some(cursor.u16ob("key service id")?);
-        }
-        if flags & NAME != 0 {
-            key.name = Some(cursor.b8("key name")?);
-            if flags & NAME_TYPE != 0 {
-                key.name_type = Some(NameType(cursor.u8("key name type")?));
-            }
-        }
-        if flags & FILTER != 0 {
-            key.filter = Some(cursor.u32("key filter")?);
-        }
-        if flags & IDENTIFIER != 0 {
-            key.identifier = Some(cursor.i32("key identifier")?);
-        }
-        if flags & ATTRIBUTES != 0 {
-            let container = DataType::from_container_byte(cursor.u8("key attributes type")?);
-            let data = if container == DataType::NO_DATA { &[] } else { cursor.b15("key attributes")? };
-            key.attributes = Some(Attributes { container, data });
-        }
-        Ok(key)
+        let has = |flag: u16| flags & flag == flag;
+        Ok(Self {
+            service_id: has(SERVICE_ID).then(|| cursor.u16ob("key service id")).transpose()?,
+            name: has(NAME).then(|| cursor.b8("key name")).transpose()?,
+            name_type: has(NAME | NAME_TYPE).then(|| cursor.u8("key name type")).transpose()?.map(NameType),
+            filter: has(FILTER).then(|| cursor.u32("key filter")).transpose()?,
+            identifier: has(IDENTIFIER).then(|| cursor.i32("key identifier")).transpose()?,
+            attributes: has(ATTRIBUTES).then(|| Attributes::read(&mut cursor)).transpose()?,
+        })
     }
 
     /// Writes the key at `writer`. The length has the two-byte form: it is filled in afterwards.

@@ -73,11 +73,7 @@ impl<'a> MapEncoder<'a> {
         })
     }
 
-    /// Appends a DELETE.
-    ///
-    /// # Errors
-    ///
-    /// As [`MapEncoder::entry`].
+    /// Appends a DELETE. Fails as [`MapEncoder::entry`].
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<(), Refused> {
         self.append(MapAction::DELETE, None, Data::<NoWrite>::None, |writer| writer.b15(key, "map key"))
@@ -85,11 +81,7 @@ impl<'a> MapEncoder<'a> {
 
     /// Appends an entry whose data, such as a field list, `write` writes into the free space; `write` returns its
     /// length. The length has the three-byte form, because its space is reserved. `write` is not called for an entry
-    /// without data.
-    ///
-    /// # Errors
-    ///
-    /// As [`MapEncoder::entry`], and what `write` returns.
+    /// without data. Fails as [`MapEncoder::entry`], and with what `write` returns.
     #[inline]
     pub fn entry_in_place(
         &mut self,
@@ -101,12 +93,8 @@ impl<'a> MapEncoder<'a> {
         self.append(action, permission_data, Data::InPlace(write), |writer| writer.b15(key, "map key"))
     }
 
-    /// As [`MapEncoder::entry_in_place`], with a key that is a value, such as a number.
-    ///
-    /// # Errors
-    ///
-    /// As [`MapEncoder::entry`]; [`Refused::Misplaced`] for a key of another type than the head's; what `write`
-    /// returns.
+    /// As [`MapEncoder::entry_in_place`], with a key that is a value, such as a number. Fails as [`MapEncoder::entry`];
+    /// [`Refused::Misplaced`] for a key of another type than the head's; what `write` returns.
     pub fn keyed_in_place<'v>(
         &mut self,
         action: MapAction,

@@ -137,11 +137,7 @@ impl<'a> MessageView<'a> {
         Header::read(&self.start, &mut cursor)
     }
 
-    /// Returns the key, if the message has one.
-    ///
-    /// # Errors
-    ///
-    /// As [`MessageView::header`].
+    /// Returns the key, if the message has one. Fails as [`MessageView::header`].
     pub fn key(&self) -> Result<Option<Key<'a>>, Malformed> {
         Ok(self.header()?.key().copied())
     }
@@ -207,15 +203,13 @@ mod tests {
         let message = MessageView::parse(&bytes).unwrap();
         assert_eq!(message.payload(), [8, 0, 0]);
         assert!(message.is_refresh_complete());
-        let mut expected = RefreshHeader::new(
-            Domain::MARKET_PRICE,
-            3,
-            State { text: b"All is well", ..State::OPEN_OK },
-            DataType::FIELD_LIST,
-        );
-        expected.flags = message.flags();
-        expected.qos = Some(Qos::REALTIME_TICK);
-        expected.key = Some(Key::item(1, b"AAA"));
+        let state = State { text: b"All is well", ..State::OPEN_OK };
+        let expected = RefreshHeader {
+            flags: message.flags(),
+            qos: Some(Qos::REALTIME_TICK),
+            key: Some(Key::item(1, b"AAA")),
+            ..RefreshHeader::new(Domain::MARKET_PRICE, 3, state, DataType::FIELD_LIST)
+        };
         assert_eq!(message.header(), Ok(Header::Refresh(expected)));
         let mut out = [0; 64];
         let len = expected.encode(&mut out).unwrap();

@@ -200,12 +200,8 @@ mod tests {
         let mut edges = vec![0_i64, 1, -1];
         for bits in 1..64 {
             let power = 1_i64.wrapping_shl(bits);
-            edges.extend([
-                power,
-                power.wrapping_sub(1),
-                power.wrapping_neg(),
-                power.wrapping_neg().wrapping_sub(1),
-            ]);
+            let below = power.wrapping_neg();
+            edges.extend([power, power.wrapping_sub(1), below, below.wrapping_sub(1)]);
         }
         for value in edges {
             let (bytes, len) = encode_int(value);

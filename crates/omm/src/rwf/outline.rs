@@ -1,6 +1,7 @@
 //! Whole messages in human-readable form: one line for each member, field and entry, indented by depth.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 
 use super::render::{Hex, Printable, named};
 use super::{
@@ -144,8 +145,7 @@ impl Page<'_, '_, '_> {
         self.member("permission data", header.permission_data().map(Hex))?;
         self.member("extended header", header.extended_header().map(Hex))?;
         if let Some(user) = header.post_user_info() {
-            let [a, b, c, d] = user.address.to_be_bytes();
-            self.line(format_args!("user {} at {a}.{b}.{c}.{d}", user.user_id))?;
+            self.line(format_args!("user {} at {}", user.user_id, Ipv4Addr::from_bits(user.address)))?;
         }
         header.key().map_or(Ok(()), |key| self.key(key))
     }

@@ -13,16 +13,10 @@ use crate::Malformed;
 pub struct Hint(pub u8);
 
 impl Hint {
-    /// × 10⁻¹⁴, the smallest power of ten.
-    pub const EXPONENT_MIN: Self = Self(0);
-    /// × 10⁻²: cents.
-    pub const CENTS: Self = Self(12);
     /// × 10⁻⁴: the price unit of most exchanges.
     pub const TEN_THOUSANDTHS: Self = Self(10);
     /// × 1.
     pub const ONE: Self = Self(14);
-    /// × 10⁷, the largest power of ten.
-    pub const EXPONENT_MAX: Self = Self(21);
     /// / 1, the first of the fractions.
     pub const FRACTION_MIN: Self = Self(22);
     /// / 256, the last of the fractions.

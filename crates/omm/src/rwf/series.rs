@@ -116,11 +116,8 @@ impl<'a> SeriesEncoder<'a> {
     }
 
     /// Appends an entry that `write` writes into the free space; `write` returns its length. The length has the
-    /// three-byte form, because its space is reserved. `write` is not called in a series of NO_DATA.
-    ///
-    /// # Errors
-    ///
-    /// As [`SeriesEncoder::entry`], and what `write` returns.
+    /// three-byte form, because its space is reserved. `write` is not called in a series of NO_DATA. Fails as
+    /// [`SeriesEncoder::entry`], and with what `write` returns.
     pub fn entry_in_place(
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,

@@ -141,20 +141,12 @@ impl SetDataEncoder<'_, '_, '_> {
         }
     }
 
-    /// Appends an ENUM as the next value.
-    ///
-    /// # Errors
-    ///
-    /// As [`SetDataEncoder::value`].
+    /// Appends an ENUM as the next value. Fails as [`SetDataEncoder::value`].
     pub fn enumeration(&mut self, value: u16) -> Result<(), Refused> {
         self.value(Value::Enum(value))
     }
 
-    /// Appends an ASCII_STRING as the next value.
-    ///
-    /// # Errors
-    ///
-    /// As [`SetDataEncoder::value`].
+    /// Appends an ASCII_STRING as the next value. Fails as [`SetDataEncoder::value`].
     pub fn ascii(&mut self, value: impl AsRef<[u8]>) -> Result<(), Refused> {
         self.value(Value::Ascii(value.as_ref()))
     }

@@ -177,11 +177,8 @@ impl<'a> VectorEncoder<'a> {
     }
 
     /// Appends an entry whose data `write` writes into the free space; `write` returns its length. The length has the
-    /// three-byte form, because its space is reserved. `write` is not called for an entry without data.
-    ///
-    /// # Errors
-    ///
-    /// As [`VectorEncoder::entry`], and what `write` returns.
+    /// three-byte form, because its space is reserved. `write` is not called for an entry without data. Fails as
+    /// [`VectorEncoder::entry`], and with what `write` returns.
     pub fn entry_in_place(
         &mut self,
         action: VectorAction,

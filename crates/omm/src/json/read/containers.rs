@@ -176,8 +176,7 @@ impl Reading<'_> {
         };
         for raw in all.items() {
             let entry = EntryMembers::of(self, "Entries", raw)?;
-            let action = entry.action.ok_or_else(|| self.missing("Action", raw))?;
-            let action = MapAction(self.action(action, MapAction::WORDS)?);
+            let action = MapAction(self.action(entry.action, raw, MapAction::WORDS)?);
             // A member that is `null` (here a blank key) is gathered as absent.
             let key = entry.key.or_else(|| raw.member("Key")).ok_or_else(|| self.missing("Key", raw))?;
             let permission_data = self.optional_bytes("PermData", entry.perm_data)?;
@@ -205,8 +204,7 @@ impl Reading<'_> {
         };
         for raw in all.items() {
             let entry = EntryMembers::of(self, "Entries", raw)?;
-            let action = entry.action.ok_or_else(|| self.missing("Action", raw))?;
-            let action = VectorAction(self.action(action, VectorAction::WORDS)?);
+            let action = VectorAction(self.action(entry.action, raw, VectorAction::WORDS)?);
             let index = self.u30("Index", entry.index)?.ok_or_else(|| self.missing("Index", raw))?;
             let permission_data = self.optional_bytes("PermData", entry.perm_data)?;
             vector.entry_in_place(action, index, permission_data.as_deref(), |room| {
@@ -244,8 +242,7 @@ impl Reading<'_> {
         for raw in all.items() {
             let members = EntryMembers::of(self, "Entries", raw)?;
             let id = members.id.ok_or_else(|| self.missing("ID", raw))?;
-            let action = members.action.ok_or_else(|| self.missing("Action", raw))?;
-            let action = FilterAction(self.action(action, FilterAction::WORDS)?);
+            let action = FilterAction(self.action(members.action, raw, FilterAction::WORDS)?);
             let permission_data = self.optional_bytes("PermData", members.perm_data)?;
             // Each entry has its own type; the type of the list is that of the first entry.
             let data_type = members.payload.map_or(DataType::NO_DATA, |(data_type, _)| data_type);
@@ -309,7 +306,8 @@ impl Reading<'_> {
     }
 
     /// Returns the action of an entry, in four bits.
-    fn action(&mut self, raw: Raw<'_>, names: Names) -> Result<u8, Refused> {
+    fn action(&mut self, action: Option<Raw<'_>>, entry: Raw<'_>, names: Names) -> Result<u8, Refused> {
+        let raw = action.ok_or_else(|| self.missing("Action", entry))?;
         let action = self.code("Action", raw, names)?;
         self.at_most(0x0F, "Action", action, raw)
     }

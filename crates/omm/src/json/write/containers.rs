@@ -75,14 +75,15 @@ impl Writing<'_, '_> {
             };
             self.out.any_key(definition.name.as_bytes());
             let value = field.value(definition.data_type)?;
-            match value {
-                Value::Enum(number)
-                    if self.converter.settings.expand_enumerations
-                        && let Some(display) = dictionary.display(field.fid, number) =>
-                {
-                    self.out.utf8(display.as_bytes());
+            let display = match value {
+                Value::Enum(number) if self.converter.settings.expand_enumerations => {
+                    dictionary.display(field.fid, number)
                 }
-                value => self.value(&value, depth)?,
+                _ => None,
+            };
+            match display {
+                Some(display) => self.out.utf8(display.as_bytes()),
+                None => self.value(&value, depth)?,
             }
             self.bounded()?;
         }

@@ -13,16 +13,16 @@ impl Consumer {
     /// Closes an unused stream together with the streams queued behind it. `None`: there is only one, or the provider
     /// does not accept such batches.
     pub(super) fn close_batch(&mut self, first: u32, out: &mut dyn Outbox) -> Option<Done> {
-        let domain = self.list.stream(first)?.key.domain;
+        let domain = self.list.streams.get(first)?.key.domain;
         if !self.connection.features.batch_closes {
             return None;
         }
-        let places = self.those_behind(first, |consumer, place, _| {
-            consumer
-                .list
-                .stream(place)
-                .is_some_and(|stream| stream.id != 0 && stream.is_forsaken() && stream.key.domain == domain)
-        });
+        let places =
+            self.those_behind(first, |consumer, place, _| {
+                consumer.list.streams.get(place).is_some_and(|stream| {
+                    stream.id != 0 && stream.is_forsaken() && stream.key.domain == domain
+                })
+            });
         let (id, ids) = self.batch(&places)?;
         let header = CloseHeader::new(domain, id);
         if !matches!(out.encode(&mut |room| encode_batch_close(&header, &ids, room)), Ok(Sent::Queued)) {
@@ -45,14 +45,14 @@ impl Consumer {
         change: &Change,
         out: &mut dyn Outbox,
     ) -> Option<Done> {
-        let head = self.list.stream(first)?;
+        let head = self.list.streams.get(first)?;
         if !self.connection.features.batch_reissues || head.key.is_special() {
             return None;
         }
         let service_id = head.service_id;
         let places = self.those_behind(first, |consumer, place, _| {
-            let Some(head) = consumer.list.stream(first) else { return false };
-            let is_like_it = consumer.list.stream(place).is_some_and(|stream| {
+            let Some(head) = consumer.list.streams.get(first) else { return false };
+            let is_like_it = consumer.list.streams.get(place).is_some_and(|stream| {
                 stream.phase == Phase::Open
                     && stream.id != 0
                     && stream.service_id == service_id
@@ -64,7 +64,7 @@ impl Consumer {
         });
         let (id, ids) = self.batch(&places)?;
         let batch = RequestPayload { streams: Some(List::Given(&ids)), ..RequestPayload::default() };
-        let key = &self.list.stream(first)?.key;
+        let key = &self.list.streams.get(first)?.key;
         let sent = send_request(key, (id, service_id), &change.asked, change.flags, batch, out);
         if sent != Ok(Sent::Queued) {
             self.put_back_behind(&places);
@@ -103,7 +103,7 @@ impl Consumer {
             self.put_back_behind(places);
             return None;
         };
-        let ids = places.iter().filter_map(|place| self.list.stream(*place)).map(|stream| stream.id);
+        let ids = places.iter().filter_map(|place| self.list.streams.get(*place)).map(|stream| stream.id);
         Some((id, ids.collect()))
     }
 

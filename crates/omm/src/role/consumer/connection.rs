@@ -12,7 +12,7 @@ use crate::domain::dictionary::{ENUMERATIONS, FIELDS};
 use crate::domain::directory::{self, ServiceEntry, ServicePart};
 use crate::domain::login::{BATCH_CLOSES, BATCH_REISSUES, BATCH_REQUESTS};
 use crate::domain::{LOGIN_STREAM, LoginRefresh, RoundTrip};
-use crate::role::loading::{DownloadFailed, Loaded, Loading};
+use crate::role::loading::{Loaded, Loading};
 use crate::role::{CLOSED, Outbox, Queue, SUSPECT, Sent, later};
 use crate::rwf::{
     CloseHeader, DataState, DataType, Domain, Flags, Header, Key, MapAction, MessageView, RequestHeader,
@@ -38,6 +38,13 @@ pub(super) enum LinkProgress {
     Ready,
     /// The consumer has ended.
     Ended,
+}
+
+impl LinkProgress {
+    /// Returns `true` from the login on, until the consumer has ended.
+    pub(super) fn is_up(self) -> bool {
+        (Self::Login..Self::Ended).contains(&self)
+    }
 }
 
 /// Features of the provider, from its login refresh.
@@ -424,9 +431,7 @@ impl Consumer {
             Ok(Loaded::More) => {}
             Ok(Loaded::Again) => {
                 self.connection.loading = Some(Box::default());
-                for id in DICTIONARY_STREAMS {
-                    self.close_stream(Domain::DICTIONARY, id, call.out);
-                }
+                self.close_dictionaries(call.out);
                 self.connection.again = Some(self.after(self.settings.login_again));
             }
             Ok(Loaded::All) => {
@@ -437,17 +442,19 @@ impl Consumer {
                 }
                 self.be_ready(call);
             }
-            Err(failed) => self.dictionary_failed(&failed, call),
+            Err(failed) => {
+                self.connection.loading = None;
+                self.close_dictionaries(call.out);
+                call.event(self, ConsumerEvent::DictionaryFailed(&failed));
+                self.be_ready(call);
+            }
         }
     }
 
-    fn dictionary_failed(&mut self, failed: &DownloadFailed<'_>, call: &mut Call<'_>) {
-        self.connection.loading = None;
+    fn close_dictionaries(&mut self, out: &mut dyn Outbox) {
         for id in DICTIONARY_STREAMS {
-            self.close_stream(Domain::DICTIONARY, id, call.out);
+            self.close_stream(Domain::DICTIONARY, id, out);
         }
-        call.event(self, ConsumerEvent::DictionaryFailed(failed));
-        self.be_ready(call);
     }
 }
 

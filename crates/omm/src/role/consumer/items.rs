@@ -77,7 +77,7 @@ impl Consumer {
         if self.is_unwanted(state) {
             return self.close_suspect(place, state, call);
         }
-        if let Some(stream) = self.list.stream_mut(place) {
+        if let Some(stream) = self.list.streams.get_mut(place) {
             stream.note(state.data);
         }
         self.tell(place, |_| true, state_event(state, false), call);
@@ -150,7 +150,7 @@ impl Consumer {
                 return self.close_unknown(message, is_image, call.out);
             }
         };
-        if let (Some(group), Some(stream)) = (header.group_id(), self.list.stream_mut(place))
+        if let (Some(group), Some(stream)) = (header.group_id(), self.list.streams.get_mut(place))
             && *stream.group != *group
         {
             stream.group = group.into();
@@ -183,7 +183,9 @@ impl Consumer {
             StreamState::CLOSED | StreamState::REDIRECTED => true,
             StreamState::NON_STREAMING => is_complete,
             // A snapshot that its provider treats as a stream.
-            _ if is_complete && self.list.stream(place).is_some_and(|stream| !stream.key.is_streaming) => {
+            _ if is_complete
+                && self.list.streams.get(place).is_some_and(|stream| !stream.key.is_streaming) =>
+            {
                 self.close_stream(message.domain(), message.stream_id(), call.out);
                 true
             }
@@ -194,7 +196,7 @@ impl Consumer {
             return self.finish(place, event, call);
         }
         self.answered(place);
-        let Some(stream) = self.list.stream_mut(place) else { return };
+        let Some(stream) = self.list.streams.get_mut(place) else { return };
         // If one item's request shows that the data of all items is good again, all items are informed.
         let is_news = stream.note(refresh.state.data);
         stream.image_is_for_all |= !is_solicited || is_news;
@@ -237,7 +239,7 @@ impl Consumer {
         if self.is_unwanted(state) {
             return self.close_suspect(place, state, call);
         }
-        let is_open = self.list.stream(place).is_some_and(|stream| stream.phase == Phase::Open);
+        let is_open = self.list.streams.get(place).is_some_and(|stream| stream.phase == Phase::Open);
         let is_final = match state.stream {
             StreamState::CLOSED_RECOVER => return self.recover(place, state, call),
             StreamState::CLOSED | StreamState::REDIRECTED => true,
@@ -249,7 +251,7 @@ impl Consumer {
             return self.finish(place, event, call);
         }
         // The provider has received the request, and will answer when it can: another request would change nothing.
-        if let Some(stream) = self.list.stream_mut(place) {
+        if let Some(stream) = self.list.streams.get_mut(place) {
             stream.note(state.data);
             if !stream.is_in_parts {
                 stream.due = None;
@@ -279,7 +281,7 @@ impl Consumer {
             self.connection.features.batches = false;
             for item in (id.saturating_add(1)..).take(count as usize) {
                 if let Some(Owner::Stream(place)) = self.owner(item)
-                    && self.list.stream(place).is_some_and(|stream| stream.phase == Phase::Asked)
+                    && self.list.streams.get(place).is_some_and(|stream| stream.phase == Phase::Asked)
                 {
                     self.unask(place);
                     self.list.queue(place);

@@ -20,9 +20,9 @@ pub(super) enum Timer {
 impl Consumer {
     /// Sets the time at which the stream is late, or is to be requested again.
     pub(super) fn set_due(&mut self, place: u32, due: Nanos) {
-        let Some(stream) = self.list.stream_mut(place) else { return };
+        let Some(stream) = self.list.streams.get_mut(place) else { return };
         stream.due = Some(due);
-        self.set_timer(due, Timer::Stream(place, self.list.turn(place)));
+        self.set_timer(due, Timer::Stream(place, self.list.streams.turn(place)));
     }
 
     pub(super) fn set_timer(&mut self, due: Nanos, timer: Timer) {
@@ -45,7 +45,7 @@ impl Consumer {
     /// Handles a stream that the provider closed with CLOSED_RECOVER, or that is lost: its items become suspect, and it
     /// waits before the next request. A stream that is not to be recovered ends.
     pub(super) fn recover(&mut self, place: u32, state: &State<'_>, call: &mut Call<'_>) {
-        let Some(stream) = self.list.stream(place) else { return };
+        let Some(stream) = self.list.streams.get(place) else { return };
         if !self.recovers(stream) {
             let state = State { stream: StreamState::CLOSED_RECOVER, data: DataState::SUSPECT, ..*state };
             return self.finish_with_state(place, &state, call);
@@ -54,7 +54,7 @@ impl Consumer {
         let has_lasted = stream.phase == Phase::Open && self.now.0.saturating_sub(stream.opened.0) >= most;
         let failures = if has_lasted { 1 } else { stream.failures.saturating_add(1) };
         self.unask(place);
-        if let Some(stream) = self.list.stream_mut(place) {
+        if let Some(stream) = self.list.streams.get_mut(place) {
             stream.failures = failures;
         }
         let due = self.after(self.settings.recover.after(u32::from(failures)));
@@ -67,7 +67,7 @@ impl Consumer {
     pub(super) fn unask(&mut self, place: u32) {
         self.answered(place);
         self.list.release_id(place);
-        let Some(stream) = self.list.stream_mut(place) else { return };
+        let Some(stream) = self.list.streams.get_mut(place) else { return };
         (stream.phase, stream.due) = (Phase::Waiting, None);
         (stream.is_in_parts, stream.is_late, stream.is_paused, stream.view) = (false, false, false, None);
         (stream.wants_image, stream.image_is_for_all, stream.is_reissued) = (false, false, false);
@@ -78,7 +78,7 @@ impl Consumer {
 
     /// Stops counting a request as unanswered.
     pub(super) fn answered(&mut self, place: u32) {
-        if let Some(stream) = self.list.stream_mut(place)
+        if let Some(stream) = self.list.streams.get_mut(place)
             && std::mem::take(&mut stream.is_counted)
         {
             let service = stream.key.service;
@@ -95,8 +95,8 @@ impl Consumer {
 
     /// Queues a stream that waited for its service. `false`: the stream no longer exists.
     pub(super) fn release_blocked(&mut self, place: u32, turn: u32) -> bool {
-        let is_current = self.list.is_current(place, turn);
-        match self.list.stream_mut(place) {
+        let is_current = self.list.streams.is_current(place, turn);
+        match self.list.streams.get_mut(place) {
             Some(stream) if is_current && stream.is_blocked => {
                 stream.is_blocked = false;
                 self.list.queue(place);
@@ -110,7 +110,7 @@ impl Consumer {
     pub(super) fn items_due(&mut self, call: &mut Call<'_>) {
         while let Some((due, timer)) = self.timers.next(self.now) {
             let place = match timer {
-                Timer::Stream(place, turn) if self.list.is_current(place, turn) => place,
+                Timer::Stream(place, turn) if self.list.streams.is_current(place, turn) => place,
                 Timer::Stream(..) => continue,
                 Timer::Batch(id) => {
                     if let Some(Owner::Batch(_)) = self.owner(id) {
@@ -119,7 +119,7 @@ impl Consumer {
                     continue;
                 }
             };
-            let Some(stream) = self.list.stream_mut(place) else { continue };
+            let Some(stream) = self.list.streams.get_mut(place) else { continue };
             if stream.due != Some(due) {
                 continue;
             }
@@ -149,16 +149,16 @@ impl Consumer {
 
     /// Returns the places of the streams on the connection with this service, of one group or of all.
     fn streams_of(&self, service: u16, group: Option<&[u8]>) -> Vec<(u32, u32)> {
-        (0..self.list.places())
+        (0..self.list.streams.places())
             .filter(|place| {
-                self.list.stream(*place).is_some_and(|stream| {
+                self.list.streams.get(*place).is_some_and(|stream| {
                     stream.id != 0
                         && stream.service_id == service
                         && !stream.is_forsaken()
                         && group.is_none_or(|group| *stream.group == *group)
                 })
             })
-            .map(|place| (place, self.list.turn(place)))
+            .map(|place| (place, self.list.streams.turn(place)))
             .collect()
     }
 
@@ -171,7 +171,7 @@ impl Consumer {
         call: &mut Call<'_>,
     ) {
         for (place, turn) in self.streams_of(service, group) {
-            if !self.list.is_current(place, turn) {
+            if !self.list.streams.is_current(place, turn) {
                 continue;
             }
             match state.stream {
@@ -185,7 +185,7 @@ impl Consumer {
     /// Moves the items of one group to another.
     pub(super) fn merge_group(&mut self, service: u16, group: &[u8], into: &[u8]) {
         for (place, _) in self.streams_of(service, Some(group)) {
-            if let Some(stream) = self.list.stream_mut(place) {
+            if let Some(stream) = self.list.streams.get_mut(place) {
                 stream.group = into.into();
             }
         }
@@ -195,7 +195,7 @@ impl Consumer {
     pub(super) fn service_lost(&mut self, service: u16, call: &mut Call<'_>) {
         let state = State { text: b"The service is lost.", ..SUSPECT };
         for (place, turn) in self.streams_of(service, None) {
-            if self.list.is_current(place, turn) {
+            if self.list.streams.is_current(place, turn) {
                 self.lose_stream(place, &state, call);
             }
         }
@@ -203,7 +203,7 @@ impl Consumer {
 
     /// Handles the loss of a stream that is not at fault: it is requested again as soon as possible.
     fn lose_stream(&mut self, place: u32, state: &State<'_>, call: &mut Call<'_>) {
-        let Some(stream) = self.list.stream(place) else { return };
+        let Some(stream) = self.list.streams.get(place) else { return };
         if stream.is_forsaken() {
             self.list.remove(place);
         } else if !self.recovers(stream) {
@@ -219,8 +219,8 @@ impl Consumer {
     /// Handles the loss of the connection, and of all streams on it.
     pub(super) fn lose_items(&mut self, call: &mut Call<'_>) {
         self.list.ids.clear();
-        for place in 0..self.list.places() {
-            if self.list.stream(place).is_some_and(|stream| stream.id != 0) {
+        for place in 0..self.list.streams.places() {
+            if self.list.streams.get(place).is_some_and(|stream| stream.id != 0) {
                 self.lose_stream(place, &super::connection::NO_CONNECTION, call);
             }
         }
@@ -229,8 +229,8 @@ impl Consumer {
 
     /// Closes all items.
     pub(super) fn close_items(&mut self, state: &State<'_>, call: &mut Call<'_>) {
-        for place in 0..self.list.places() {
-            if self.list.stream(place).is_some() {
+        for place in 0..self.list.streams.places() {
+            if self.list.streams.get(place).is_some() {
                 self.finish_with_state(place, state, call);
             }
         }
@@ -250,7 +250,8 @@ impl Consumer {
 fn is_meant(list: &Watchlist, due: Nanos, timer: Timer) -> bool {
     match timer {
         Timer::Stream(place, turn) => {
-            list.is_current(place, turn) && list.stream(place).is_some_and(|stream| stream.due == Some(due))
+            list.streams.is_current(place, turn)
+                && list.streams.get(place).is_some_and(|stream| stream.due == Some(due))
         }
         Timer::Batch(id) => matches!(list.ids.find(id), Some(Owner::Batch(_))),
     }

@@ -140,22 +140,15 @@ const MOST_ATTRIBUTES: usize = 16 << 10;
 
 impl Consumer {
     /// Opens an item. It is requested when there is a connection and a service for it, at the earliest with the next
-    /// `message` or `tick`.
-    ///
-    /// # Errors
-    ///
-    /// See [`NotOpened`].
+    /// `message` or `tick`. Fails with [`NotOpened`].
     pub fn open(&mut self, request: &ItemRequest<'_>) -> Result<Handle, NotOpened> {
         self.check(request)?;
         Ok(self.open_one(request, 0))
     }
 
     /// Opens items that differ only in their names; the handles have the order of the names. They are requested
-    /// together if the provider accepts batches ([`BATCH_REQUESTS`](crate::domain::login::BATCH_REQUESTS)).
-    ///
-    /// # Errors
-    ///
-    /// See [`NotOpened`]: no item is opened.
+    /// together if the provider accepts batches ([`BATCH_REQUESTS`](crate::domain::login::BATCH_REQUESTS)). Fails with
+    /// [`NotOpened`]: no item is opened.
     pub fn open_batch(
         &mut self,
         request: &ItemRequest<'_>,
@@ -210,7 +203,7 @@ impl Consumer {
             interest.view = view.as_ref().and_then(owned);
         }
         let Some(place) = self.list.stream_of(item) else { return false };
-        if let Some(stream) = self.list.stream_mut(place) {
+        if let Some(stream) = self.list.streams.get_mut(place) {
             stream.is_reissued = true;
             stream.wants_image |= reissue.wants_image;
         }
@@ -284,7 +277,7 @@ impl Consumer {
         match target {
             Target::Login => (self.connection.link > LinkProgress::Login).then_some((LOGIN_STREAM, domain)),
             Target::Item(item) => {
-                let stream = self.list.stream(self.list.stream_of(item)?)?;
+                let stream = self.list.streams.get(self.list.stream_of(item)?)?;
                 (stream.phase == Phase::Open && stream.id != 0).then_some((stream.id, stream.key.domain))
             }
         }
@@ -300,7 +293,7 @@ impl Consumer {
     /// Fails if no message can hold the login: the old login stays.
     pub fn renew_login(&mut self, out: &mut dyn Outbox, login: &LoginRequest<'_>) -> Result<(), Refused> {
         self.take_login(login)?;
-        if self.connection.link >= LinkProgress::Login && self.connection.link != LinkProgress::Ended {
+        if self.connection.link.is_up() {
             self.connection.owes_login = true;
             self.send_login(out);
         }
@@ -311,7 +304,7 @@ impl Consumer {
     /// ([`ConsumerEvent::Disconnect`]).
     pub fn log_out(&mut self, out: &mut dyn Outbox, application: &mut dyn ConsumerApplication) {
         let call = &mut Call { out, application };
-        if self.connection.link >= LinkProgress::Login && self.connection.link != LinkProgress::Ended {
+        if self.connection.link.is_up() {
             self.close_stream(Domain::LOGIN, LOGIN_STREAM, call.out);
             self.connection.link = LinkProgress::Ended;
             call.event(self, ConsumerEvent::Disconnect);

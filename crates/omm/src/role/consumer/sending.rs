@@ -56,14 +56,14 @@ impl Consumer {
     }
 
     fn send(&mut self, place: u32, call: &mut Call<'_>) -> Done {
-        let Some(stream) = self.list.stream(place) else { return Done::Yes };
+        let Some(stream) = self.list.streams.get(place) else { return Done::Yes };
         if stream.id != 0 && (stream.is_forsaken() || stream.is_late) {
             if stream.is_forsaken()
                 && let Some(done) = self.close_batch(place, call.out)
             {
                 return done;
             }
-            let Some(stream) = self.list.stream(place) else { return Done::Yes };
+            let Some(stream) = self.list.streams.get(place) else { return Done::Yes };
             let close = CloseHeader::new(stream.key.domain, stream.id);
             if !matches!(call.out.encode(&mut |room| close.encode(room)), Ok(Sent::Queued)) {
                 return Done::Full;
@@ -72,7 +72,7 @@ impl Consumer {
             self.list.release_id(place);
             self.forget_asking(place);
         }
-        let Some(stream) = self.list.stream(place) else { return Done::Yes };
+        let Some(stream) = self.list.streams.get(place) else { return Done::Yes };
         if stream.is_forsaken() {
             self.list.remove(place);
             return Done::Yes;
@@ -92,7 +92,7 @@ impl Consumer {
 
     /// Discards the request that was sent.
     fn forget_asking(&mut self, place: u32) {
-        if let Some(stream) = self.list.stream_mut(place) {
+        if let Some(stream) = self.list.streams.get_mut(place) {
             (stream.phase, stream.due) = (Phase::Waiting, None);
             (stream.is_late, stream.is_in_parts) = (false, false);
         }
@@ -101,7 +101,7 @@ impl Consumer {
 
     /// Requests a stream, if its service can serve it and its wait is over.
     fn request(&mut self, place: u32, call: &mut Call<'_>) -> Done {
-        let Some(stream) = self.list.stream(place) else { return Done::Yes };
+        let Some(stream) = self.list.streams.get(place) else { return Done::Yes };
         if stream.due.is_some() {
             return Done::Yes;
         }
@@ -123,7 +123,7 @@ impl Consumer {
         }
         let stream_id = self.list.take_id(place);
         let asked = self.asked(place);
-        let sent = match self.list.stream(place) {
+        let sent = match self.list.streams.get(place) {
             Some(stream) => {
                 let alone = RequestPayload::default();
                 send_request(&stream.key, (stream_id, id), &asked, Flags::NONE, alone, call.out)
@@ -148,12 +148,13 @@ impl Consumer {
     }
 
     fn block(&mut self, place: u32, service: u32) {
-        let turn = self.list.turn(place);
-        if let Some(stream) = self.list.stream_mut(place)
+        let turn = self.list.streams.turn(place);
+        if let Some(stream) = self.list.streams.get_mut(place)
             && !std::mem::replace(&mut stream.is_blocked, true)
         {
-            let (list, most) = (&self.list, self.list.streams());
-            self.services.block(service, (place, turn), most, |place, turn| list.is_current(place, turn));
+            let (list, most) = (&self.list, self.list.streams.len());
+            self.services
+                .block(service, (place, turn), most, |place, turn| list.streams.is_current(place, turn));
         }
     }
 
@@ -161,7 +162,7 @@ impl Consumer {
     fn is_asked(&mut self, place: u32, service_id: u16, asked: Asked) {
         self.counters.requests += 1;
         let due = self.after(self.settings.request_timeout);
-        let Some(stream) = self.list.stream_mut(place) else { return };
+        let Some(stream) = self.list.streams.get_mut(place) else { return };
         (stream.phase, stream.service_id) = (Phase::Asked, service_id);
         (stream.priority, stream.view, stream.is_paused) = (asked.priority, asked.view, false);
         stream.is_reissued = false;
@@ -175,18 +176,18 @@ impl Consumer {
     /// Requests a stream, and the streams queued behind it that were opened with it, in one message. The batch has one
     /// id, and its items have the ids that follow.
     fn request_batch(&mut self, first: u32, service_id: u16, out: &mut dyn Outbox) -> Done {
-        let Some(head) = self.list.stream(first) else { return Done::Yes };
+        let Some(head) = self.list.streams.get(first) else { return Done::Yes };
         let (batch, service, domain) = (head.batch, head.key.service, head.key.domain);
         let asked = self.asked(first);
         let places = self.those_behind(first, |consumer, place, before| {
             let list = &consumer.list;
-            let fits = list.stream(place).is_some_and(|stream| {
+            let fits = list.streams.get(place).is_some_and(|stream| {
                 stream.batch == batch
                     && stream.phase == Phase::Waiting
                     && stream.id == 0
                     && stream.due.is_none()
                     && !stream.is_forsaken()
-                    && list.stream(first).is_some_and(|head| head.key.is_like(&stream.key))
+                    && list.streams.get(first).is_some_and(|head| head.key.is_like(&stream.key))
                     && consumer.asked(place) == asked
             });
             // The streams behind count against the service's window before they are requested.
@@ -198,8 +199,8 @@ impl Consumer {
             // The ids in use are so scattered that no row is free: request the items one by one.
             return self.split_batch(&places);
         };
-        let sent = self.list.stream(first).map(|head| {
-            let streams = places.iter().filter_map(|place| self.list.stream(*place));
+        let sent = self.list.streams.get(first).map(|head| {
+            let streams = places.iter().filter_map(|place| self.list.streams.get(*place));
             let names: Vec<&[u8]> = streams.map(|stream| &*stream.key.name).collect();
             let batch = RequestPayload { items: Some(List::Given(&names)), ..RequestPayload::default() };
             send_request(&head.key, (batch_id, service_id), &asked, Flags::NONE, batch, out)
@@ -218,7 +219,7 @@ impl Consumer {
         self.set_timer(due, Timer::Batch(batch_id));
         for (place, id) in places.into_iter().zip(batch_id.saturating_add(1)..) {
             self.list.ids.take_in_row(id, Owner::Stream(place));
-            if let Some(stream) = self.list.stream_mut(place) {
+            if let Some(stream) = self.list.streams.get_mut(place) {
                 stream.id = id;
             }
             self.is_asked(place, service_id, asked.clone());
@@ -229,7 +230,7 @@ impl Consumer {
     /// Splits a planned batch into single requests.
     fn split_batch(&mut self, places: &[u32]) -> Done {
         for place in places.iter().rev() {
-            if let Some(stream) = self.list.stream_mut(*place) {
+            if let Some(stream) = self.list.streams.get_mut(*place) {
                 stream.batch = 0;
             }
             self.list.put_back(*place);
@@ -243,7 +244,7 @@ impl Consumer {
         if let Some(done) = self.reissue_batch(place, &change, out) {
             return done;
         }
-        let Some(stream) = self.list.stream(place) else { return Done::Yes };
+        let Some(stream) = self.list.streams.get(place) else { return Done::Yes };
         let (at, alone) = ((stream.id, stream.service_id), RequestPayload::default());
         let sent = send_request(&stream.key, at, &change.asked, change.flags, alone, out);
         if sent == Ok(Sent::Full) {
@@ -256,7 +257,7 @@ impl Consumer {
     /// Returns the changes of an open stream, if there are any.
     pub(super) fn change(&self, place: u32) -> Option<Change> {
         let asked = self.asked(place);
-        let stream = self.list.stream(place)?;
+        let stream = self.list.streams.get(place)?;
         // An image in transit belongs to the items that requested it; later items request theirs after it.
         let is_image_wanted = asked.is_image_wanted && !stream.is_in_parts;
         let is_view_new = asked.view != stream.view;
@@ -278,7 +279,7 @@ impl Consumer {
     pub(super) fn has_changed(&mut self, place: u32, change: &Change) {
         let due = self.after(self.settings.request_timeout);
         let asked = &change.asked;
-        if let Some(stream) = self.list.stream_mut(place) {
+        if let Some(stream) = self.list.streams.get_mut(place) {
             (stream.priority, stream.is_paused) = (asked.priority, asked.is_paused);
             stream.view.clone_from(&asked.view);
             (stream.is_reissued, stream.wants_image) = (false, false);

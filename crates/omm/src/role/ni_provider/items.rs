@@ -56,11 +56,7 @@ pub enum Publish<'a> {
 
 impl NiProvider {
     /// Adds an item. The application is asked for its image when there is a connection, at the earliest with the next
-    /// `message` or `tick`.
-    ///
-    /// # Errors
-    ///
-    /// See [`NotAdded`].
+    /// `message` or `tick`. Fails with [`NotAdded`].
     pub fn add(
         &mut self,
         service_id: u16,

@@ -12,7 +12,7 @@ use super::{
 use crate::State;
 use crate::domain::{DictionaryRequest, OwnedState, RequestPayload, directory};
 use crate::rwf::{
-    CloseHeader, Domain, Flags, Key, MessageView, RequestHeader, StateCode, StatusHeader, StreamState, flags,
+    CloseHeader, Domain, Key, MessageView, RequestHeader, StateCode, StatusHeader, StreamState, flags,
 };
 
 impl Provider {
@@ -27,11 +27,8 @@ impl Provider {
         }
         let refusal = match self.peer.login {
             Login::Open(login) if login == request.stream_id => {
-                return self.peer.complain(
-                    call.out,
-                    (request.domain, login),
-                    "This is the stream of the login",
-                );
+                let at = (request.domain, login);
+                return self.peer.complain(call.out, at, "This is the stream of the login");
             }
             _ if request.stream_id <= 0 => {
                 Some((StreamState::CLOSED, "The streams of requests have positive ids"))
@@ -98,21 +95,19 @@ impl Provider {
                 open.is_awaited = true;
                 Some(handle)
             }
-            None => self.open(request.stream_id, request.domain, &request.key, request.flags, kind, out),
+            None => self.open(request, kind, out),
         }
     }
 
     /// Opens a stream, or refuses it if there are too many.
     fn open(
         &mut self,
-        id: i32,
-        domain: Domain,
-        key: &Key<'_>,
-        request: Flags,
+        request: &RequestHeader<'_>,
         kind: StreamKind,
         out: &mut dyn Outbox,
     ) -> Option<StreamHandle> {
         use flags::request as flag;
+        let RequestHeader { stream_id: id, domain, key, flags, .. } = *request;
         if self.streams.len() >= self.settings.most_streams as usize {
             let text = "Too many streams are open";
             self.peer.refuse(out, (domain, id), StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, text);
@@ -124,12 +119,12 @@ impl Provider {
             domain,
             service_id: key.service_id,
             filter: key.filter,
-            is_streaming: request.has(flag::STREAMING),
-            is_private: request.has(flag::PRIVATE_STREAM),
-            is_qualified: request.has(flag::QUALIFIED_STREAM),
-            wants_key: request.has(flag::MSG_KEY_IN_UPDATES),
-            is_paused: request.has(flag::PAUSE),
-            is_awaited: !request.has(flag::NO_REFRESH),
+            is_streaming: flags.has(flag::STREAMING),
+            is_private: flags.has(flag::PRIVATE_STREAM),
+            is_qualified: flags.has(flag::QUALIFIED_STREAM),
+            wants_key: flags.has(flag::MSG_KEY_IN_UPDATES),
+            is_paused: flags.has(flag::PAUSE),
+            is_awaited: !flags.has(flag::NO_REFRESH),
             has_image: false,
             texts: Texts::new(key.name.unwrap_or_default()),
             refusal: None,
@@ -157,33 +152,26 @@ impl Provider {
             message: *message,
         };
         if header.flags.has(flags::request::HAS_BATCH) {
-            return self.batch(header.stream_id, &payload, &request, call);
+            return self.batch(header, &payload, &request, call);
         }
-        match self.streams.find(header.stream_id) {
-            Some(stream) => {
-                self.reissue(stream, &request, true, call);
-            }
-            None => {
-                let id = header.stream_id;
-                if let Some(stream) =
-                    self.open(id, header.domain, &header.key, header.flags, StreamKind::Item, call.out)
-                {
-                    call.event(self, ProviderEvent::Open { stream, request });
-                }
-            }
+        if let Some(stream) = self.streams.find(header.stream_id) {
+            self.reissue(stream, &request, true, call);
+        } else if let Some(stream) = self.open(header, StreamKind::Item, call.out) {
+            call.event(self, ProviderEvent::Open { stream, request });
         }
     }
 
-    /// Opens the streams after `id`, one for each name, or reissues the listed streams.
+    /// Opens the streams after that of the batch, one for each name, or reissues the listed streams.
     fn batch(
         &mut self,
-        id: i32,
+        header: &RequestHeader<'_>,
         payload: &RequestPayload<'_>,
         request: &RequestedItem<'_>,
         call: &mut Call<'_>,
     ) {
+        let (domain, id) = (header.domain, header.stream_id);
         if self.streams.find(id).is_some() {
-            return self.peer.complain(call.out, (request.domain, id), "A batch needs a stream of its own");
+            return self.peer.complain(call.out, (domain, id), "A batch needs a stream of its own");
         }
         if let Some(items) = payload.items {
             let mut opened = Vec::new();
@@ -191,21 +179,15 @@ impl Provider {
             for (name, at) in items.iter().zip(1_i32..) {
                 total += 1;
                 let free = id.checked_add(at).filter(|id| self.streams.find(*id).is_none());
-                let (Some(name), Some(id)) =
-                    (name.filter(|name| !name.is_empty() && name.len() <= 255), free)
-                else {
-                    continue;
-                };
-                let key = Key { name: Some(name), ..request.key };
-                if let Some(stream) =
-                    self.open(id, request.domain, &key, request.flags, StreamKind::Item, call.out)
-                {
-                    opened.push((stream, key));
-                }
+                let name = name.filter(|name| !name.is_empty() && name.len() <= 255);
+                let (Some(_), Some(stream_id)) = (name, free) else { continue };
+                let key = Key { name, ..header.key };
+                let one = RequestHeader { stream_id, key, ..*header };
+                opened.extend(self.open(&one, StreamKind::Item, call.out).map(|stream| (stream, key)));
             }
             let ok = opened.len();
             let text = format!("Processed {total} total items from Batch Request. {ok} Ok.");
-            self.end_batch(request.domain, id, &text, call.out);
+            self.end_batch(domain, id, &text, call.out);
             for (stream, key) in opened {
                 let request = RequestedItem { key, ..*request };
                 call.event(self, ProviderEvent::Open { stream, request });
@@ -219,16 +201,10 @@ impl Provider {
                 }
             }
             let text = format!("Processed {total} total stream ids from Batch Reissue Request. {ok} Ok.");
-            self.end_batch(request.domain, id, &text, call.out);
+            self.end_batch(domain, id, &text, call.out);
         } else {
             let text = "This batch has no items";
-            self.peer.refuse(
-                call.out,
-                (request.domain, id),
-                StreamState::CLOSED,
-                StateCode::USAGE_ERROR,
-                text,
-            );
+            self.peer.refuse(call.out, (domain, id), StreamState::CLOSED, StateCode::USAGE_ERROR, text);
         }
     }
 

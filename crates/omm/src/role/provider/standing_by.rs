@@ -36,22 +36,6 @@ impl Standing {
     }
 }
 
-/// Effect of a message of the consumer.
-#[derive(Debug, Default)]
-struct Changes {
-    stands_by: bool,
-    takes_over: bool,
-}
-
-impl Changes {
-    fn add(&mut self, server: ServerType) {
-        match server {
-            ServerType::Active => self.takes_over = true,
-            ServerType::Standby => self.stands_by = true,
-        }
-    }
-}
-
 impl Provider {
     /// Returns `true` if a stream has no data for now, because its consumer has put the provider on standby: its image
     /// is sent without data, and it accepts no updates.
@@ -62,10 +46,11 @@ impl Provider {
 
     /// Applies the roles that the consumer assigns. The streams are visited once, whatever the number of services.
     pub(super) fn set_standing(&mut self, status: &ConnectionStatus, call: &mut Call<'_>) {
-        let mut changes = Changes::default();
+        let (mut stands_by, mut takes_over) = (false, false);
         let mut set = |service_id, server| {
             if self.standing.set(service_id, server) {
-                changes.add(server);
+                stands_by |= server == ServerType::Standby;
+                takes_over |= server == ServerType::Active;
             }
         };
         match status {
@@ -74,7 +59,6 @@ impl Provider {
                 services.iter().for_each(|(id, server)| set(Some(*id), *server));
             }
         }
-        let Changes { stands_by, takes_over } = changes;
         if !stands_by && !takes_over {
             return;
         }

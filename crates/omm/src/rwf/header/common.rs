@@ -31,11 +31,8 @@ impl<'a> Header<'a> {
     }
 
     /// Writes the whole message to the start of `out`: the header, then the payload, which `write` writes behind it;
-    /// `write` returns the payload's length. Returns the length of both.
-    ///
-    /// # Errors
-    ///
-    /// As `encode`, and what `write` returns.
+    /// `write` returns the payload's length. Returns the length of both. Fails as `encode`, and with what `write`
+    /// returns.
     pub fn encode_with(
         &self,
         out: &mut [u8],
