@@ -91,7 +91,7 @@ impl Clock {
             // Impossible rate: a trapped or faked counter. The system clock counts nanoseconds, so the loop ends
             // at the second turn; if even that failed, a nominal line is better than none.
             if tsc::tick_source() == TickSource::System {
-                return Self::nominal(&second);
+                return Self::from_line(Line::NOMINAL, &second, &second);
             }
             tsc::distrust();
         }
@@ -103,22 +103,17 @@ impl Clock {
     pub fn with(calibration: Calibration) -> Self {
         Self {
             line: calibration,
-            rate: calibration.line(),
+            rate: calibration.line,
             baseline: None,
             utc_offset_ns: None,
             step_ns: 0,
-            last: calibration.anchor(),
+            last: Ticks(calibration.anchor_ticks),
             previous: None,
         }
     }
 
     fn fit(first: &Sample, second: &Sample) -> Option<Self> {
-        let rate = Line::between(first, second)?;
-        Some(Self::from_line(rate, first, second))
-    }
-
-    fn nominal(now: &Sample) -> Self {
-        Self::from_line(Line::NOMINAL, now, now)
+        Some(Self::from_line(Line::between(first, second)?, first, second))
     }
 
     fn from_line(rate: Line, first: &Sample, now: &Sample) -> Self {

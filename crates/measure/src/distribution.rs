@@ -122,12 +122,8 @@ pub fn write_hgrm(out: &mut impl Write, recorder: &Recorder) -> Result<(), Error
     let max = recorder.max_ns().unwrap_or(0) as f64;
     writeln!(out, "#[Max     = {max:>12.3}, Total count    = {:>12}]", histogram.len())?;
     let sub_buckets = 2 * 10_u64.pow(u32::from(histogram.sigfig()));
-    writeln!(
-        out,
-        "#[Buckets = {:>12}, SubBuckets     = {:>12}]",
-        histogram.buckets(),
-        sub_buckets.next_power_of_two()
-    )?;
+    let (buckets, sub_buckets) = (histogram.buckets(), sub_buckets.next_power_of_two());
+    writeln!(out, "#[Buckets = {buckets:>12}, SubBuckets     = {sub_buckets:>12}]")?;
     Ok(())
 }
 
@@ -153,13 +149,8 @@ mod tests {
         write_hlog(&mut bytes, start, Duration::from_secs(15), &recorders).unwrap();
         assert!(bytes.starts_with(b"#[Histogram log format version 1.3]\n"));
         let entries: Vec<_> = IntervalLogIterator::new(&bytes).map(Result::unwrap).collect();
-        let [
-            LogEntry::StartTime(begin),
-            LogEntry::BaseTime(_),
-            LogEntry::Interval(one),
-            LogEntry::Interval(two),
-        ] = &entries[..]
-        else {
+        use LogEntry::{BaseTime, Interval, StartTime};
+        let [StartTime(begin), BaseTime(_), Interval(one), Interval(two)] = &entries[..] else {
             panic!("{entries:?}");
         };
         assert_eq!(begin.as_secs(), 1_580_389_200);

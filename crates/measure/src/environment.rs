@@ -1,11 +1,13 @@
 //! The environment of a measurement.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::affinity::cores;
 use crate::clock::Clock;
 use crate::figures;
-use crate::system_files::SystemFiles;
+use crate::system_files::{SystemFiles, kibibytes, value_of};
 use crate::tsc::{self, TickSource, tick_source};
 
 /// The machine, its settings and the build, as far as they affect results. A value that could not be read is `None` or
@@ -161,26 +163,9 @@ impl Environment {
     }
 }
 
-/// The value on the first line `key <separator> value`.
-fn value_of<'a>(text: &'a str, key: &str, separator: char) -> Option<&'a str> {
-    text.lines().find_map(|line| {
-        let (name, value) = line.split_once(separator)?;
-        (name.trim() == key).then(|| value.trim())
-    })
-}
-
-fn kibibytes(meminfo: &str, key: &str) -> Option<u64> {
-    value_of(meminfo, key, ':')?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
 fn governors(files: &SystemFiles) -> Vec<String> {
-    let mut found: Vec<String> = cores()
-        .iter()
-        .filter_map(|&core| files.governor(core).ok().filter(|governor| !governor.is_empty()))
-        .collect();
-    found.sort();
-    found.dedup();
-    found
+    let found = cores().into_iter().filter_map(|core| files.governor(core).ok());
+    found.filter(|governor| !governor.is_empty()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const ASK_NS: u64 = 1_000_000;
 
 /// The jitter of one core: how often, and for how long, interrupts, other threads, the hypervisor or the firmware
 /// interrupted a thread that only reads the clock.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Jitter {
     /// The measured core.
     pub core: usize,
@@ -71,7 +71,7 @@ impl Jitter {
         // Rounded to nearest, the ticks could end a nanosecond before the requested time.
         let duration =
             clock.ticks_in(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)).saturating_add(1);
-        let mut gaps = Gaps::new(*clock);
+        let mut gaps = Gaps { clock: *clock, counted: Self::default() };
 
         let start = ticks_ordered();
         let mut last = start;
@@ -114,13 +114,18 @@ impl Jitter {
     /// Returns a count of this measurement as a rate per second.
     #[must_use]
     pub fn per_second(&self, count: u64) -> f64 {
-        if self.elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / self.elapsed_ns as f64 }
+        self.share(count as f64 * 1e9)
     }
 
     /// Returns the share of time that the counted gaps took, 0 to 1.
     #[must_use]
     pub fn lost_share(&self) -> f64 {
-        if self.elapsed_ns == 0 { 0.0 } else { self.lost_ns as f64 / self.elapsed_ns as f64 }
+        self.share(self.lost_ns as f64)
+    }
+
+    /// The share of these nanoseconds in the measured time; 0 if that is 0.
+    fn share(&self, ns: f64) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { ns / self.elapsed_ns as f64 }
     }
 
     /// Returns the distribution of the counted gaps.
@@ -132,16 +137,10 @@ impl Jitter {
     /// The share of moments, 0 to 1, at which a thread that became due would have waited for more than `ns`
     /// because of a gap: for a gap of length g, the first g − ns.
     fn share_delayed(&self, ns: u64) -> f64 {
-        if self.elapsed_ns == 0 {
-            return 0.0;
-        }
-        let delayed: f64 = self
-            .recorder
-            .histogram()
-            .iter_recorded()
-            .map(|step| step.value_iterated_to().saturating_sub(ns) as f64 * step.count_at_value() as f64)
-            .sum();
-        (delayed / self.elapsed_ns as f64).min(1.0)
+        let gaps = self.recorder.histogram().iter_recorded();
+        let delayed = gaps
+            .map(|step| step.value_iterated_to().saturating_sub(ns) as f64 * step.count_at_value() as f64);
+        self.share(delayed.sum()).min(1.0)
     }
 }
 
@@ -172,25 +171,6 @@ struct Gaps {
 }
 
 impl Gaps {
-    fn new(clock: Clock) -> Self {
-        let counted = Jitter {
-            core: 0,
-            elapsed_ns: 0,
-            threshold_ns: 0,
-            readings: 0,
-            loop_ns: 0,
-            over_1_us: 0,
-            over_10_us: 0,
-            over_100_us: 0,
-            over_1_ms: 0,
-            max_ns: 0,
-            lost_ns: 0,
-            gaps: Percentiles::default(),
-            recorder: Recorder::new(),
-        };
-        Self { clock, counted }
-    }
-
     #[cold]
     fn add(&mut self, ticks: u64) {
         let gap_ns = self.clock.ns_between(Ticks(0), Ticks(ticks));
@@ -215,7 +195,7 @@ mod tests {
     use super::*;
 
     fn with_gaps(elapsed_ns: u64, gaps_ns: &[(i64, u64)]) -> Jitter {
-        let mut gaps = Gaps::new(Clock::calibrate());
+        let mut gaps = Gaps { clock: Clock::calibrate(), counted: Jitter::default() };
         for &(gap_ns, times) in gaps_ns {
             for _ in 0..times {
                 gaps.add_ns(gap_ns);
@@ -257,15 +237,8 @@ mod tests {
         let core = crate::affinity::cores()[0];
         let clock = Clock::calibrate();
         let watched = |duration, stop: bool| {
-            let clock = &clock;
-            std::thread::scope(|scope| {
-                scope
-                    .spawn(move || {
-                        Jitter::measure(core, duration, Jitter::THRESHOLD_NS, clock, || stop).unwrap()
-                    })
-                    .join()
-                    .unwrap()
-            })
+            let measure = || Jitter::measure(core, duration, Jitter::THRESHOLD_NS, &clock, || stop).unwrap();
+            std::thread::scope(|scope| scope.spawn(measure).join().unwrap())
         };
         let jitter = watched(Duration::from_millis(20), false);
         assert!(jitter.elapsed_ns >= 20_000_000 && jitter.readings > 0, "{jitter:?}");

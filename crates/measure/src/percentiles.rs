@@ -46,6 +46,15 @@ impl Rank {
     /// The 99th percentile.
     pub const P99: Self = Self::Hundredths(9_900);
 
+    /// Returns the name in JSON and in headings: `min`, `p50`, `p99.9`, `max`.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Min | Self::Max => self.to_string(),
+            Self::Hundredths(_) => format!("p{self}"),
+        }
+    }
+
     /// Returns `true` if this number of samples supports the row: at least [`Percentiles::BEYOND`] of them lie beyond
     /// it (below it for the rows under the median).
     #[must_use]
@@ -67,14 +76,8 @@ impl fmt::Display for Rank {
         match *self {
             Self::Min => f.pad("min"),
             Self::Max => f.pad("max"),
-            Self::Hundredths(hundredths) => {
-                let (whole, rest) = (hundredths / 100, hundredths % 100);
-                match rest {
-                    0 => f.pad(&whole.to_string()),
-                    _ if rest.is_multiple_of(10) => f.pad(&format!("{whole}.{}", rest / 10)),
-                    _ => f.pad(&format!("{whole}.{rest:02}")),
-                }
-            }
+            // The shortest decimal that is this number: 50, 99.5, 99.99.
+            Self::Hundredths(hundredths) => f.pad(&(f64::from(hundredths) / 100.0).to_string()),
         }
     }
 }
@@ -134,10 +137,7 @@ impl Percentiles {
 fn as_map<S: Serializer>(rows: &[(Rank, u64)], serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(rows.len()))?;
     for (rank, ns) in rows {
-        match rank {
-            Rank::Min | Rank::Max => map.serialize_entry(&rank.to_string(), ns)?,
-            Rank::Hundredths(_) => map.serialize_entry(&format!("p{rank}"), ns)?,
-        }
+        map.serialize_entry(&rank.name(), ns)?;
     }
     map.end()
 }
@@ -161,10 +161,8 @@ mod tests {
     #[test]
     fn a_row_needs_ten_samples_beyond_it() {
         assert_eq!(ranks(0), "");
-        assert_eq!(ranks(1), "min max");
-        assert_eq!(ranks(19), "min max");
-        assert_eq!(ranks(20), "min 50 max");
-        assert_eq!(ranks(39), "min 50 max");
+        assert_eq!([ranks(1), ranks(19)], ["min max"; 2]);
+        assert_eq!([ranks(20), ranks(39)], ["min 50 max"; 2]);
         assert_eq!(ranks(40), "min 25 50 75 max");
         assert_eq!(ranks(999), "min 10 25 50 75 80 90 95 max");
         assert_eq!(ranks(1_000), "min 1 10 25 50 75 80 90 95 99 max");

@@ -186,11 +186,9 @@ impl Recorder {
         let wrong = |reason: &str| Error::NotARecorder { reason: reason.to_owned() };
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| wrong("it does not begin as one"))?;
         let (words, rest) = rest.split_first_chunk::<40>().ok_or_else(|| wrong("it is cut short"))?;
-        let mut word = [0_u64; 5];
-        for (value, bytes) in word.iter_mut().zip(words.as_chunks::<8>().0) {
-            *value = u64::from_le_bytes(*bytes);
-        }
-        let [min_ns, max_ns, negatives, most_negative, clamped] = word;
+        let mut words = words.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        let [min_ns, max_ns, negatives, most_negative, clamped] =
+            std::array::from_fn(|_| words.next().unwrap_or(0));
         let histogram = histogram_of(rest)?;
         if !histogram.is_empty() && min_ns > max_ns {
             return Err(wrong("its minimum is above its maximum"));

@@ -161,6 +161,19 @@ impl Error {
     }
 }
 
+/// The value on the first line `key <separator> value`.
+pub(crate) fn value_of<'a>(text: &'a str, key: &str, separator: char) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(separator)?;
+        (name.trim() == key).then(|| value.trim())
+    })
+}
+
+/// The bytes on the first line `key: number kB`.
+pub(crate) fn kibibytes(text: &str, key: &str) -> Option<u64> {
+    value_of(text, key, ':')?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
 fn unread(path: &str, source: std::io::Error) -> Error {
     Error::Read { path: Path::new("/").join(path), source }
 }

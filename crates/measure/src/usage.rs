@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::monotonic_ns;
 use crate::error::Error;
+use crate::system_files::kibibytes;
 
 /// CPU time and memory of a process at one moment. The difference of two readings is a [`Spent`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,8 +75,8 @@ impl Usage {
             user_ns: ticks.user.saturating_mul(ns_per_tick),
             system_ns: ticks.system.saturating_mul(ns_per_tick),
             // A process that has ended and was not waited for has no memory lines.
-            resident_bytes: kibibytes(&status, "VmRSS:").unwrap_or(0),
-            peak_resident_bytes: kibibytes(&status, "VmHWM:").unwrap_or(0),
+            resident_bytes: kibibytes(&status, "VmRSS").unwrap_or(0),
+            peak_resident_bytes: kibibytes(&status, "VmHWM").unwrap_or(0),
             threads: ticks.threads,
             descriptors: descriptors(&path("fd"), process == "self"),
         })
@@ -117,11 +118,6 @@ fn cpu_ticks(stat: &str) -> Option<CpuTicks> {
     Some(CpuTicks { user, system, threads })
 }
 
-fn kibibytes(status: &str, key: &str) -> Option<u64> {
-    let rest = status.lines().find_map(|line| line.strip_prefix(key))?;
-    rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,8 +130,8 @@ mod tests {
         for broken in ["", ")", "7 (x) S 1 2 3", "7 (x) S 1 7 7 0 -1 4194304 100 0 0 0 many 31 0 0 20 0 5"] {
             assert!(cpu_ticks(broken).is_none(), "{broken:?}");
         }
-        assert_eq!(kibibytes("VmHWM:\t  12 kB\nVmRSS:\t     10 kB\n", "VmRSS:"), Some(10_240));
-        assert_eq!(kibibytes("Name: x\n", "VmRSS:"), None);
+        assert_eq!(kibibytes("VmHWM:\t  12 kB\nVmRSS:\t     10 kB\n", "VmRSS"), Some(10_240));
+        assert_eq!(kibibytes("Name: x\n", "VmRSS"), None);
     }
 
     #[test]

@@ -100,10 +100,8 @@ pub fn judge(evidence: &Evidence) -> (Verdict, String) {
     if *lost > 0 || (*sent > 0 && *received == 0) {
         let missing = if *lost > 0 { *lost } else { *sent };
         let share = 100.0 * missing as f64 / (*sent).max(missing) as f64;
-        return (
-            Verdict::Lossy,
-            format!("{} of {} messages lost ({share:.3} %)", thousands(missing), thousands(*sent)),
-        );
+        let (missing, sent) = (thousands(missing), thousands(*sent));
+        return (Verdict::Lossy, format!("{missing} of {sent} messages lost ({share:.3} %)"));
     }
     if *sent == 0 {
         return (Verdict::GeneratorLimited, "nothing was sent".to_owned());
@@ -123,27 +121,22 @@ pub fn judge(evidence: &Evidence) -> (Verdict, String) {
     };
     if let Some(why) = sender_fault {
         let percent = evidence.held_back_share * 100.0;
-        return if evidence.held_back_share > HELD_BACK {
-            (
-                Verdict::Overload,
-                format!("{why}; the system held the sender back for {percent:.1} % of the time"),
-            )
-        } else {
-            (Verdict::GeneratorLimited, format!("{why}, though nothing held the sender back"))
-        };
+        if evidence.held_back_share > HELD_BACK {
+            let why = format!("{why}; the system held the sender back for {percent:.1} % of the time");
+            return (Verdict::Overload, why);
+        }
+        return (Verdict::GeneratorLimited, format!("{why}, though nothing held the sender back"));
     }
     let p99 = evidence.result.as_ref().and_then(|result| result.at(Rank::P99));
     let floor = match (p99, evidence.floor_p99_ns) {
         (Some(p99), Some(floor)) if p99 > 0 && floor.saturating_mul(2) >= p99 => {
-            return (
-                Verdict::Noisy,
-                format!(
-                    "the machine's own jitter floor at the 99th percentile is {}, and {} was measured: read the \
-                     percentiles below it only",
-                    duration(floor),
-                    duration(p99)
-                ),
+            let why = format!(
+                "the machine's own jitter floor at the 99th percentile is {}, and {} was measured: read the \
+                 percentiles below it only",
+                duration(floor),
+                duration(p99)
             );
+            return (Verdict::Noisy, why);
         }
         (Some(p99), Some(floor)) => {
             format!(", p99 {} above a jitter floor of {}", duration(p99), duration(floor))
@@ -151,15 +144,13 @@ pub fn judge(evidence: &Evidence) -> (Verdict, String) {
         (Some(p99), None) => format!(", p99 {}", duration(p99)),
         (None, _) => String::new(),
     };
-    (
-        Verdict::Pass,
-        format!(
-            "none of {} messages lost, lateness steady ({} at the start, {} at the end){floor}",
-            thousands(*sent),
-            signed_duration(system.at_start_ns),
-            signed_duration(system.at_end_ns)
-        ),
-    )
+    let why = format!(
+        "none of {} messages lost, lateness steady ({} at the start, {} at the end){floor}",
+        thousands(*sent),
+        signed_duration(system.at_start_ns),
+        signed_duration(system.at_end_ns)
+    );
+    (Verdict::Pass, why)
 }
 
 fn grows(what: &str, trend: &Trend) -> String {
@@ -216,24 +207,10 @@ mod tests {
         expect(|e| e.sent = 0, GeneratorLimited, &["nothing was sent"]);
         expect(|e| e.system = growing(), Overload, &["1.0 µs", "2.0 s"]);
         expect(|e| e.sender = growing(), GeneratorLimited, &["the sender's lateness grows"]);
-        expect(
-            |e| {
-                e.sender = growing();
-                e.held_back_share = 0.4;
-            },
-            Overload,
-            &["40.0 %"],
-        );
+        expect(|e| (e.sender, e.held_back_share) = (growing(), 0.4), Overload, &["40.0 %"]);
         expect(|e| e.sent_rate_hz = 98_900.0, GeneratorLimited, &["98.9 k msgs/s", "100 k msgs/s"]);
         expect(|e| e.sent_rate_hz = 99_100.0, Pass, &[]);
-        expect(
-            |e| {
-                e.sent_rate_hz = 1.0;
-                e.asked_rate_hz = None;
-            },
-            Pass,
-            &[],
-        );
+        expect(|e| (e.sent_rate_hz, e.asked_rate_hz) = (1.0, None), Pass, &[]);
         expect(|e| e.floor_p99_ns = Some(9_960), Noisy, &["19.9 µs"]);
         expect(|e| e.floor_p99_ns = None, Pass, &["p99"]);
         expect(|e| e.result = None, Pass, &["steady"]);
@@ -241,20 +218,11 @@ mod tests {
 
     #[test]
     fn loss_outranks_everything_and_overload_outranks_noise() {
-        let all = |e: &mut Evidence| {
-            e.system = growing();
-            e.sender = growing();
-            e.floor_p99_ns = Some(u64::MAX);
+        let all = |e: &mut Evidence, lost| {
+            (e.system, e.sender, e.floor_p99_ns, e.lost) = (growing(), growing(), Some(u64::MAX), lost);
         };
-        expect(
-            |e| {
-                all(e);
-                e.lost = 1;
-            },
-            Verdict::Lossy,
-            &[],
-        );
-        expect(all, Verdict::Overload, &[]);
+        expect(|e| all(e, 1), Verdict::Lossy, &[]);
+        expect(|e| all(e, 0), Verdict::Overload, &[]);
         assert_eq!(serde_json::to_string(&Verdict::GeneratorLimited).unwrap(), "\"GENERATOR-LIMITED\"");
     }
 }

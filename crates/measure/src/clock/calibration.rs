@@ -69,9 +69,9 @@ impl Line {
 /// words, so that a process can publish the time base of its stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calibration {
-    anchor_ticks: u64,
+    pub(super) anchor_ticks: u64,
     anchor_ns: u64,
-    line: Line,
+    pub(super) line: Line,
     /// Error bound at the anchor.
     error_ns: u64,
     source: TickSource,
@@ -86,14 +86,6 @@ const MARK: u64 = 0xc0;
 impl Calibration {
     pub(super) fn new(anchor: Ticks, at: Nanos, line: Line, error_ns: u64) -> Self {
         Self { anchor_ticks: anchor.0, anchor_ns: at.0, line, error_ns, source: tick_source() }
-    }
-
-    pub(super) fn anchor(&self) -> Ticks {
-        Ticks(self.anchor_ticks)
-    }
-
-    pub(super) fn line(&self) -> Line {
-        self.line
     }
 
     pub(super) fn moved(self, by_ns: i64) -> Self {

@@ -12,8 +12,7 @@ use tapeline_nanos::Nanos;
 #[inline]
 #[must_use]
 pub fn monotonic_ns() -> u64 {
-    let ns = nanoseconds(ClockId::Monotonic);
-    u64::try_from(ns).unwrap_or(0)
+    u64::try_from(nanoseconds(ClockId::Monotonic)).unwrap_or(0)
 }
 
 /// Returns CLOCK_REALTIME: UTC according to the system, which can be set. For file names and messages to people.
