@@ -141,7 +141,8 @@ impl<'a> Words<'a> {
             }
             _ if is_name => None,
             b".sub" => {
-                let [table] = self.skip(b'[').then(|| self.symbols())??[..] else { return None };
+                let table = self.skip(b'[').then(|| self.symbols())??;
+                let [table] = table[..] else { return None };
                 let symbols = self.skip(b';').then(|| self.symbols())??;
                 let symbols = if symbols == [b""] { None } else { Some(symbols) };
                 self.skip(b']').then_some(Query::Subscribe { table, symbols })
