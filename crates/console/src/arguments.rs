@@ -39,11 +39,7 @@ pub fn some_duration(text: &str) -> Result<Duration, String> {
 /// A count, usually per second: `250000`, `250k`, `1M`, `1.5M`, `2G`.
 pub fn rate(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, f64); 5] = [("", 1.0), ("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)];
-    if let Ok(exact) = text.parse() {
-        return Ok(exact);
-    }
-    let expected = || format!("'{text}' is not a rate; write 250000, 250k, 1M or 1.5M");
-    whole(scaled(text, &UNITS).ok_or_else(expected)?).ok_or_else(|| format!("'{text}' is not a whole number"))
+    whole(text, &UNITS, "is not a rate; write 250000, 250k, 1M or 1.5M", "is not a whole number")
 }
 
 /// A size in bytes: `4096`, `64KiB`, `1MiB`, `2GiB`; `K`, `M` and `G` alone mean the same, `kB`, `MB` and `GB` are
@@ -64,12 +60,8 @@ pub fn size(text: &str) -> Result<u64, String> {
         ("MB", 1e6),
         ("GB", 1e9),
     ];
-    if let Ok(exact) = text.parse() {
-        return Ok(exact);
-    }
-    let expected = || format!("'{text}' is not a size; write 4096, 64KiB, 1MiB or 2GiB");
-    whole(scaled(text, &UNITS).ok_or_else(expected)?)
-        .ok_or_else(|| format!("'{text}' is not a whole number of bytes"))
+    let expected = "is not a size; write 4096, 64KiB, 1MiB or 2GiB";
+    whole(text, &UNITS, expected, "is not a whole number of bytes")
 }
 
 /// As [`size`], above zero.
@@ -165,13 +157,19 @@ fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// The value as a whole number, if a `f64` represents it exactly.
-fn whole(value: f64) -> Option<u64> {
+/// Parses a whole number with one of these units. `expected` and `broken` say what is wrong with a text that is no number
+/// with a unit, and with one that is not whole, or that a `f64` does not represent exactly.
+fn whole(text: &str, units: &[(&str, f64)], expected: &str, broken: &str) -> Result<u64, String> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
+    if let Ok(exact) = text.parse() {
+        return Ok(exact);
+    }
+    let value = scaled(text, units).ok_or_else(|| format!("'{text}' {expected}"))?;
     // 1.1M is 1,100,000.0000000002 in binary: accept a value that is whole in all digits that a user writes.
     let nearest = value.round();
     let near_enough = (value - nearest).abs() <= value * 1e-12;
-    (near_enough && (0.0..=EXACT).contains(&nearest)).then_some(nearest as u64)
+    let is_whole = near_enough && (0.0..=EXACT).contains(&nearest);
+    is_whole.then_some(nearest as u64).ok_or_else(|| format!("'{text}' {broken}"))
 }
 
 #[cfg(test)]

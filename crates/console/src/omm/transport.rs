@@ -103,12 +103,10 @@ pub struct TransportArgs {
 impl TransportArgs {
     /// The settings that these options change.
     pub fn apply(&self, settings: &mut ConnectionSettings) {
-        if self.compression != CompressionArg::None {
-            settings.compression_type = match self.compression {
-                CompressionArg::None => Compression::None,
-                CompressionArg::Zlib => Compression::Zlib,
-                CompressionArg::Lz4 => Compression::Lz4,
-            };
+        match self.compression {
+            CompressionArg::None => {}
+            CompressionArg::Zlib => settings.compression_type = Compression::Zlib,
+            CompressionArg::Lz4 => settings.compression_type = Compression::Lz4,
         }
         let set = |to: &mut u32, from: Option<u32>| *to = from.unwrap_or(*to);
         set(&mut settings.guaranteed_output_buffers, self.guaranteed_output_buffers);

@@ -2,10 +2,7 @@
 
 use tapeline_measure::{Percentiles, Rank, figures};
 
-use super::width;
-
-const FIRST: &str = "percentile";
-const GAP: &str = "   ";
+use super::{table, width};
 
 /// Latency percentiles, one column for each hop. A row appears if any column's samples support it; a column
 /// without support shows a dash. Every value has the unit that reads best, with aligned decimal points.
@@ -13,40 +10,34 @@ const GAP: &str = "   ";
 /// Below the rows: the number of samples and, if there are any, of negative ones (the error of the clocks) and of
 /// those above one hour.
 pub fn percentile_table(hops: &[(&str, &Percentiles)]) -> String {
-    let columns: Vec<Column> =
-        hops.iter().map(|(title, percentiles)| Column::new(title, percentiles)).collect();
-    let mut lines = vec![
-        line(FIRST, columns.iter().map(|column| right(&column.title, column.width))),
-        line(&"-".repeat(FIRST.len()), columns.iter().map(|column| "-".repeat(column.width))),
-    ];
+    let columns: Vec<Column> = hops.iter().map(|(_, percentiles)| Column::new(percentiles)).collect();
+    let mut table = table(std::iter::once("percentile").chain(hops.iter().map(|(title, _)| *title)));
+    let mut row =
+        |name: &str, cells: Vec<String>| table.add_row(std::iter::once(name.to_owned()).chain(cells));
     for rank in Rank::ALL {
         if hops.iter().any(|(_, percentiles)| percentiles.at(rank).is_some()) {
-            lines.push(line(&rank.to_string(), columns.iter().map(|column| column.latency(rank))));
+            row(&rank.to_string(), columns.iter().map(|column| column.latency(rank)).collect());
         }
     }
-    for (number, name) in COUNTS.iter().enumerate() {
+    for (number, name) in ["samples", "negative", "over 1 h"].into_iter().enumerate() {
         // The number of samples always, the other counts only if not zero.
         if number == 0 || columns.iter().any(|column| column.counts[number] != "0") {
-            lines.push(line(name, columns.iter().map(|column| right(&column.counts[number], column.width))));
+            row(name, columns.iter().map(|column| column.counts[number].clone()).collect());
         }
     }
-    lines.join("\n")
+    table.to_string()
 }
 
-const COUNTS: [&str; 3] = ["samples", "negative", "over 1 h"];
-
 struct Column {
-    title: String,
     /// Row, digits before the decimal point, and the rest with the unit.
     cells: Vec<(Rank, String, String)>,
     counts: [String; 3],
-    width: usize,
-    /// Columns from the decimal point on.
+    /// The width from the decimal point on.
     after: usize,
 }
 
 impl Column {
-    fn new(title: &str, percentiles: &Percentiles) -> Self {
+    fn new(percentiles: &Percentiles) -> Self {
         let cells: Vec<_> = percentiles
             .rows
             .iter()
@@ -59,38 +50,17 @@ impl Column {
             .collect();
         let counts =
             [percentiles.samples, percentiles.negatives, percentiles.clamped].map(figures::thousands);
-        let before = cells.iter().map(|(_, before, _)| width(before)).max().unwrap_or(1);
         let after = cells.iter().map(|(_, _, after)| width(after)).max().unwrap_or(0);
-        let widest = counts.iter().map(|count| width(count)).max().unwrap_or(0);
-        Self {
-            title: title.to_owned(),
-            cells,
-            counts,
-            width: (before + after).max(width(title)).max(widest),
-            after,
-        }
+        Self { cells, counts, after }
     }
 
-    /// The cell of one row, padded to the column's width.
+    /// The cell of one row, with all decimal points at one distance from its end.
     fn latency(&self, rank: Rank) -> String {
         let found = self.cells.iter().find(|(row, ..)| *row == rank);
         let (before, after) = found.map_or(("–", ""), |(_, before, after)| (before, after));
         let padding = " ".repeat(self.after - width(after));
-        right(&format!("{before}{after}{padding}"), self.width)
+        format!("{before}{after}{padding}")
     }
-}
-
-fn right(text: &str, wide: usize) -> String {
-    format!("{text:>wide$}")
-}
-
-fn line(first: &str, cells: impl Iterator<Item = String>) -> String {
-    let mut line = format!("{first:<wide$}", wide = FIRST.len());
-    for cell in cells {
-        line.push_str(GAP);
-        line.push_str(&cell);
-    }
-    line.trim_end().to_owned()
 }
 
 #[cfg(test)]
