@@ -50,11 +50,9 @@ pub struct Jitter {
 }
 
 fn threshold(text: &str) -> Result<Duration, String> {
-    let threshold = arguments::duration(text)?;
-    if (Duration::from_nanos(100)..=Duration::from_micros(1)).contains(&threshold) {
-        Ok(threshold)
-    } else {
-        Err(format!("'{text}' is not between 100ns and 1us"))
+    match arguments::duration(text)? {
+        threshold if (100..=1_000).contains(&threshold.as_nanos()) => Ok(threshold),
+        _ => Err(format!("'{text}' is not between 100ns and 1us")),
     }
 }
 

@@ -81,11 +81,6 @@ impl BurstSummary {
     fn of(pool: Pool, rounds: Vec<BurstOutcome>) -> Self {
         let sum = |of: fn(&BurstOutcome) -> u64| rounds.iter().map(of).sum();
         let most = |of: fn(&BurstOutcome) -> u64| rounds.iter().map(of).max().unwrap_or(0);
-        let merged = |of: fn(&BurstOutcome) -> &Recorder| {
-            let mut all = Recorder::new();
-            rounds.iter().for_each(|round| all.merge(of(round)));
-            all.percentiles()
-        };
         Self {
             pool,
             drain_ns: RoundSpread::of(rounds.iter().filter_map(|round| round.drain_ns)),
@@ -99,8 +94,8 @@ impl BurstSummary {
             high_water: most(|round| round.high_water),
             kernel_drops: sum(|round| round.kernel_drops),
             lost_messages: sum(|round| round.lost_messages),
-            before: merged(|round| &round.recorders.before),
-            meanwhile: merged(|round| &round.recorders.meanwhile),
+            before: merged(&rounds, |round| &round.recorders.before).percentiles(),
+            meanwhile: merged(&rounds, |round| &round.recorders.meanwhile).percentiles(),
             to_first: None,
             to_bare: None,
             rounds,
@@ -249,24 +244,9 @@ impl BurstReport {
     }
 
     fn table(&self) -> String {
-        let mut table = output::table([
-            "pool",
-            "drain",
-            "least to most",
-            "ratio",
-            "peak",
-            "slots",
-            "misses",
-            "exhausted",
-            "dropped",
-            "kernel drops",
-            "lost",
-            "live p50",
-            "p99",
-            "max",
-            "before: p50",
-            "p99",
-        ]);
+        let headings = "pool, drain, least to most, ratio, peak, slots, misses, exhausted, dropped, kernel drops, lost, \
+                        live p50, p99, max, before: p50, p99";
+        let mut table = output::table(headings.split(", "));
         for pool in &self.pools {
             let count = figures::thousands;
             let at = |of: &Percentiles, rank| of.at(rank).map_or_else(|| "–".to_owned(), figures::duration);
@@ -344,15 +324,9 @@ impl BurstReport {
             }
             Ok(())
         })?;
-        let hops: Vec<(&str, Recorder)> = self
-            .pools
-            .iter()
-            .map(|pool| {
-                let mut all = Recorder::new();
-                pool.rounds.iter().for_each(|round| all.merge(&round.recorders.meanwhile));
-                (pool.pool.name(), all)
-            })
-            .collect();
+        let meanwhile = |pool: &BurstSummary| merged(&pool.rounds, |round| &round.recorders.meanwhile);
+        let hops: Vec<(&str, Recorder)> =
+            self.pools.iter().map(|pool| (pool.pool.name(), meanwhile(pool))).collect();
         let named: Vec<(&str, &Recorder)> = hops.iter().map(|(name, recorder)| (*name, recorder)).collect();
         let rounds = self.rounds().count() as u32;
         folder.write_latency(self.started, self.plan.duration() * rounds.max(1), &named)?;
@@ -442,6 +416,13 @@ impl BurstReport {
             curves: self.pools.iter().enumerate().filter_map(curve).collect(),
         }
     }
+}
+
+/// The latencies of all rounds.
+fn merged(rounds: &[BurstOutcome], of: fn(&BurstOutcome) -> &Recorder) -> Recorder {
+    let mut all = Recorder::new();
+    rounds.iter().for_each(|round| all.merge(of(round)));
+    all
 }
 
 fn plural(count: u64, what: &str) -> String {

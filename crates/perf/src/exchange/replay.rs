@@ -8,11 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use tapeline_console::arguments;
-use tapeline_console::failure::Hinted;
-use tapeline_console::output::{self, Format};
-use tapeline_console::paths::{self, FilePath};
-use tapeline_console::stop::Stop;
+use tapeline_console::{FilePath, Format, Hinted, Stop, arguments, output, paths};
 use tapeline_feed::capture::{self, Capture, Packer, Packing, Recording};
 use tapeline_feed::moldudp64::MoldSession;
 use tapeline_feed::simulate::Schedule;

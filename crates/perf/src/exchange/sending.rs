@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use tapeline_console::output::Progress;
-use tapeline_console::stop::Stop;
+use tapeline_console::{Stop, output::Progress, trading_day};
 use tapeline_feed::moldudp64::{MoldSession, end_of_session, heartbeat};
 use tapeline_measure::{Clock, Lateness, Nanos, Pacer, Recorder, Waiting};
 
 use super::generator::Generator;
 use super::lines::{BATCH, Lines, Staged};
-use tapeline_console::trading_day;
 
 /// Interval of heartbeats on a silent feed, as exchanges send them, and of clock recalibration.
 const SECOND_NS: u64 = 1_000_000_000;

@@ -83,17 +83,13 @@ pub(super) enum Figure {
 impl Figure {
     /// The figure with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
-        let rank = |rank: &Rank| match rank {
-            Rank::Min | Rank::Max => name == rank.to_string(),
-            Rank::Hundredths(_) => name.strip_prefix('p').is_some_and(|digits| digits == rank.to_string()),
-        };
         match name {
             "mean" => Some(Self::Mean),
             "throughput" => Some(Self::Throughput),
             "lost" => Some(Self::Lost),
             "cpu" => Some(Self::Cpu),
             "memory" => Some(Self::Memory),
-            _ => Rank::ALL.iter().copied().find(rank).map(Self::Latency),
+            _ => Rank::ALL.into_iter().find(|rank| rank.name() == name).map(Self::Latency),
         }
     }
 

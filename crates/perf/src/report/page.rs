@@ -75,16 +75,12 @@ fn gates(page: &mut String, verdicts: &[Verdict]) -> std::fmt::Result {
 
 /// A row for each run.
 fn overview(page: &mut String, groups: &Groups) -> std::fmt::Result {
-    writeln!(
-        page,
-        "<h2>Runs</h2>\n<div class=\"scroll\"><table>\n<tr><th>run</th><th>verdict</th><th class=\"n\">messages/s</th>"
-    )?;
-    writeln!(
-        page,
-        "<th class=\"n\">lost</th><th class=\"n\">cores</th><th class=\"n\">memory</th><th>latency</th>"
-    )?;
+    page.push_str(
+        "<h2>Runs</h2>\n<div class=\"scroll\"><table>\n<tr><th>run</th><th>verdict</th><th class=\"n\">messages/s</th>\n\
+         <th class=\"n\">lost</th><th class=\"n\">cores</th><th class=\"n\">memory</th><th>latency</th>\n",
+    );
     for rank in RANKS {
-        writeln!(page, "<th class=\"n\">{}</th>", head(rank))?;
+        writeln!(page, "<th class=\"n\">{}</th>", rank.name())?;
     }
     writeln!(page, "<th class=\"n\">jitter floor</th></tr>")?;
     for run in groups.runs() {
@@ -113,13 +109,8 @@ fn overview(page: &mut String, groups: &Groups) -> std::fmt::Result {
     }
     writeln!(page, "</table></div>\n<ul>")?;
     for (run, (word, why)) in groups.runs().filter_map(|run| Some((run, run.verdict.as_ref()?))) {
-        let (name, why) = (escaped(&run.name), escaped(why));
-        writeln!(
-            page,
-            "<li>{name}: <span class=\"verdict {}\">{}</span>: {why}</li>",
-            class(word),
-            escaped(word)
-        )?;
+        let (name, class, word, why) = (escaped(&run.name), class(word), escaped(word), escaped(why));
+        writeln!(page, "<li>{name}: <span class=\"verdict {class}\">{word}</span>: {why}</li>")?;
     }
     writeln!(
         page,
@@ -153,7 +144,7 @@ fn side_by_side(page: &mut String, alike: &Alike<'_>) -> std::fmt::Result {
         writeln!(page, "<th class=\"n\">{}{count}</th>", escaped(&group.name))?;
     }
     writeln!(page, "</tr>")?;
-    let latency = RANKS.map(|rank| (head(rank), Figure::Latency(rank)));
+    let latency = RANKS.map(|rank| (rank.name(), Figure::Latency(rank)));
     let rest = [
         ("mean".to_owned(), Figure::Mean),
         ("throughput".to_owned(), Figure::Throughput),
@@ -262,13 +253,6 @@ fn details(page: &mut String, groups: &Groups) -> std::fmt::Result {
         writeln!(page, "</table></details>")?;
     }
     Ok(())
-}
-
-fn head(rank: Rank) -> String {
-    match rank {
-        Rank::Hundredths(_) => format!("p{rank}"),
-        _ => rank.to_string(),
-    }
 }
 
 /// The CSS class of a verdict; empty for an unknown word.

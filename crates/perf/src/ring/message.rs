@@ -137,9 +137,7 @@ impl Topic {
             return Err(format!("a topic has 1 to {TOPIC_BYTES} bytes, and no control characters"));
         }
         let mut bytes = [0; TOPIC_BYTES];
-        for (byte, value) in bytes.iter_mut().zip(text.bytes()) {
-            *byte = value;
-        }
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
         Ok(Self(bytes))
     }
 
@@ -189,9 +187,7 @@ impl Note {
             return None;
         }
         let mut topic = [0; TOPIC_BYTES];
-        for (byte, value) in topic.iter_mut().zip([topic_0, topic_1].map(u64::to_le_bytes).concat()) {
-            *byte = value;
-        }
+        topic.copy_from_slice([topic_0, topic_1].map(u64::to_le_bytes).as_flattened());
         Some(Self {
             calibration: Calibration::from_words([a, b, c, d])?,
             rate_hz: rate_and_share & ((1 << RATE_BITS) - 1),

@@ -106,12 +106,8 @@ impl RunFolder {
         hops: &[(&str, &Recorder)],
     ) -> anyhow::Result<()> {
         self.write("latency.hlog", |out| write_hlog(out, start, duration, hops).map_err(io::Error::other))?;
-        match hops.last() {
-            Some((_, whole)) => {
-                self.write("latency.hgrm", |out| write_hgrm(out, whole).map_err(io::Error::other))
-            }
-            None => Ok(()),
-        }
+        let Some((_, whole)) = hops.last() else { return Ok(()) };
+        self.write("latency.hgrm", |out| write_hgrm(out, whole).map_err(io::Error::other))
     }
 
     /// Writes a file into the folder.

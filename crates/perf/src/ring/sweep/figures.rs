@@ -167,22 +167,8 @@ pub(super) fn csv(figures: &[SweepFigure]) -> String {
 
 /// The figures as a table for a terminal.
 pub(super) fn table(figures: &[SweepFigure]) -> String {
-    let mut table = output::table([
-        "section",
-        "framing",
-        "bytes",
-        "ring",
-        "rate",
-        "subs",
-        "spin",
-        "sender",
-        "M msgs/s",
-        "spread",
-        "per catch-up",
-        "p50",
-        "p99",
-        "lost",
-    ]);
+    let headings = "section, framing, bytes, ring, rate, subs, spin, sender, M msgs/s, spread, per catch-up, p50, p99, lost";
+    let mut table = output::table(headings.split(", "));
     for figure in figures {
         let cell = &figure.cell;
         table.add_row([

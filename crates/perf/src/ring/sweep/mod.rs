@@ -110,7 +110,9 @@ impl Sweep {
         let (folder, plan) = match &self.resume {
             Some(folder) => {
                 let plan = read_plan(folder)?;
-                let now = self.plan_like(&plan);
+                // What this program makes of the same options.
+                let now =
+                    SweepPlan::new(&plan.sections, plan.short, plan.per_run(), plan.runs, plan.cpus.clone());
                 check_same(folder, &plan, &now)?;
                 jitter::check(&plan.cpus)?;
                 (folder.to_path_buf(), plan)
@@ -118,14 +120,14 @@ impl Sweep {
             None => self.prepare()?,
         };
         match run_all(&folder, &plan, &stop)? {
-            Outcome::Stopped => {
+            None => {
                 anstream::eprintln!(
                     "stopped; continue with `tapeline ring sweep --resume {}`",
                     paths::shown(&folder)
                 );
                 Ok(ExitCode::from(130))
             }
-            Outcome::Finished { failed } => self.conclude(&folder, &plan, failed),
+            Some(failed) => self.conclude(&folder, &plan, failed),
         }
     }
 
@@ -154,11 +156,6 @@ impl Sweep {
         SweepPlan::new(sections, self.short, per_run, runs, cpus)
     }
 
-    /// The plan that this program makes from the same options.
-    fn plan_like(&self, plan: &SweepPlan) -> SweepPlan {
-        SweepPlan::new(&plan.sections, plan.short, plan.per_run(), plan.runs, plan.cpus.clone())
-    }
-
     /// Writes figures and a report from the available results.
     fn conclude(&self, folder: &Path, plan: &SweepPlan, failed: usize) -> anyhow::Result<ExitCode> {
         let figures = SweepFigure::all(folder, plan);
@@ -181,13 +178,9 @@ impl Sweep {
     }
 }
 
-enum Outcome {
-    Finished { failed: usize },
-    Stopped,
-}
-
-/// Runs every cell that has no record yet, one round over all cells at a time.
-fn run_all(folder: &Path, plan: &SweepPlan, stop: &Stop) -> anyhow::Result<Outcome> {
+/// Runs every cell that has no record yet, one round over all cells at a time. Returns how many failed; `None` if the user
+/// stopped it.
+fn run_all(folder: &Path, plan: &SweepPlan, stop: &Stop) -> anyhow::Result<Option<usize>> {
     let left: Vec<_> = (1..=plan.runs)
         .flat_map(|round| plan.cells.iter().map(move |cell| (cell, round)))
         .filter(|(cell, round)| Record::read(folder, cell, *round).is_none())
@@ -195,7 +188,7 @@ fn run_all(folder: &Path, plan: &SweepPlan, stop: &Stop) -> anyhow::Result<Outco
     let all = plan.cells.len() * plan.runs as usize;
     if left.is_empty() {
         anstream::eprintln!("all {all} runs are done");
-        return Ok(Outcome::Finished { failed: 0 });
+        return Ok(Some(0));
     }
     let done = all - left.len();
     anstream::eprintln!(
@@ -211,11 +204,11 @@ fn run_all(folder: &Path, plan: &SweepPlan, stop: &Stop) -> anyhow::Result<Outco
     let mut failed = 0;
     for (number, (cell, round)) in left.iter().enumerate() {
         if stop.requested() {
-            return Ok(Outcome::Stopped);
+            return Ok(None);
         }
         match Record::run(plan, cell, *round, clock.now(), stop) {
             Ok(record) => record.write(folder)?,
-            Err(_) if stop.requested() => return Ok(Outcome::Stopped),
+            Err(_) if stop.requested() => return Ok(None),
             Err(error) => {
                 failed += 1;
                 progress.apart(|| anstream::eprintln!("{} failed: {error:#}", cell.name()));
@@ -230,7 +223,7 @@ fn run_all(folder: &Path, plan: &SweepPlan, stop: &Stop) -> anyhow::Result<Outco
             anstream::eprintln!("{} of {all} runs, about {} left", done + number + 1, minutes(time));
         }
     }
-    Ok(Outcome::Finished { failed })
+    Ok(Some(failed))
 }
 
 /// Records place and time, and the noise of the cores before anything runs on them.
