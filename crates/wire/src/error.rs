@@ -99,27 +99,19 @@ pub enum Error {
     },
 }
 
-/// An operation on a socket.
+/// An operation on a socket; its text says what each is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Opening the socket.
     Open,
-    /// Binding the socket to an address.
     Bind,
-    /// Joining a multicast group.
     Join,
-    /// Setting the destination.
+    /// Sets the destination of datagrams.
     Connect,
-    /// Connecting.
     Dial,
-    /// Listening for connections.
     Listen,
-    /// Accepting a connection.
     Accept,
-    /// Receiving.
     Receive,
-    /// Sending.
     Send,
 }
 

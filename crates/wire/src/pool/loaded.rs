@@ -24,7 +24,6 @@ impl Loaded {
         Self { slots: Vec::with_capacity(most), envelopes: Envelopes::new(most), most }
     }
 
-    /// Returns the number of loaded slots.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }

@@ -80,7 +80,6 @@ impl Assemblies {
         }
     }
 
-    /// Returns the bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         self.open.iter().map(|assembly| assembly.bytes.capacity()).sum::<usize>() + self.done.capacity()
     }

@@ -82,7 +82,6 @@ impl Outgoing {
         }
     }
 
-    /// Returns the number of waiting bytes.
     #[inline]
     pub(super) fn len(&self) -> usize {
         match self.wrapped {
@@ -91,7 +90,6 @@ impl Outgoing {
         }
     }
 
-    /// Returns the maximum number of waiting bytes.
     pub(super) fn capacity(&self) -> usize {
         self.bytes.len()
     }

@@ -161,7 +161,6 @@ impl Output {
         put_whole(&mut self.waiting, head);
     }
 
-    /// Answers a WebSocket's ping.
     pub(super) fn pong(&mut self, payload: &[u8]) {
         self.claimed = 0;
         if let Some(envelope) = &mut self.envelope {
@@ -451,7 +450,6 @@ impl Output {
         true
     }
 
-    /// Returns the bytes to write.
     pub(super) fn pieces(&self) -> [IoSlice<'_>; 2] {
         self.waiting.pieces().map(IoSlice::new)
     }

@@ -649,12 +649,10 @@ impl Reactor {
         };
         let is_refused = why.is_some();
         self.refusals += u64::from(is_refused);
-        let session = if let Some(why) = why.filter(|_| self.refused < REFUSED_AT_ONCE) {
-            Session::refusal(settings.clone(), why, now)
-        } else if !is_refused {
-            Session::server(settings.clone(), now)
-        } else {
-            return None;
+        let session = match why {
+            None => Session::server(settings.clone(), now),
+            Some(why) if self.refused < REFUSED_AT_ONCE => Session::refusal(settings.clone(), why, now),
+            Some(_) => return None,
         };
         let transport = match (&settings.tls, arrived) {
             (Some(tls), Transport::Plain(socket)) => {

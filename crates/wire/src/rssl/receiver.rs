@@ -133,7 +133,6 @@ impl Receiver {
         self.frames
     }
 
-    /// Returns the number of bytes inflated so far.
     #[inline]
     pub(super) fn inflated(&self) -> u64 {
         self.inflater.as_ref().map_or(0, |inflater| inflater.inflated)

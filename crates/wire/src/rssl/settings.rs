@@ -217,13 +217,11 @@ impl ConnectionSettings {
         self.max_received_bytes.unwrap_or(u32::MAX).min(self.max_message_bytes) as usize
     }
 
-    /// Returns the size of the input buffer in bytes.
     pub(super) fn input_bytes(&self) -> usize {
         let frames = usize::try_from(self.num_input_buffers).unwrap_or(usize::MAX);
         frames.saturating_mul(usize::from(self.max_fragment_size) + 17).clamp(LONGEST_FRAME, LARGEST_BLOCK)
     }
 
-    /// Returns the size of the output buffer in bytes.
     pub(super) fn output_bytes(&self) -> usize {
         let frames = usize::try_from(self.guaranteed_output_buffers).unwrap_or(usize::MAX);
         frames.saturating_mul(usize::from(self.max_fragment_size) + 17).min(LARGEST_BLOCK)

@@ -108,7 +108,7 @@ impl Tls {
     /// Creates the client's side of a connection to the server of this name, or name and port.
     pub(super) fn dial(&self, host: &str) -> Result<Connection, Error> {
         let End::Client(config) = &self.0 else {
-            return Err(wrong_end("a client needs certificates to trust"));
+            return Err(unfit("these settings", "a client needs certificates to trust"));
         };
         let name = name_of(host);
         let server = ServerName::try_from(name.to_owned())
@@ -121,7 +121,7 @@ impl Tls {
     /// Creates the server's side of a connection.
     pub(super) fn accept(&self) -> Result<Connection, Error> {
         let End::Server(config) = &self.0 else {
-            return Err(wrong_end("a server needs a certificate and a key"));
+            return Err(unfit("these settings", "a server needs a certificate and a key"));
         };
         let server = ServerConnection::new(config.clone()).map_err(|cause| unfit("a connection", cause))?;
         Ok(server.into())
@@ -152,10 +152,6 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
 
 fn unfit(what: &'static str, cause: impl fmt::Display) -> Error {
     Error::Tls { what, cause: cause.to_string() }
-}
-
-fn wrong_end(cause: &str) -> Error {
-    unfit("these settings", cause)
 }
 
 impl PartialEq for Tls {

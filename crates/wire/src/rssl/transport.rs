@@ -119,7 +119,6 @@ impl Transport {
         }
     }
 
-    /// Returns the socket, if there is one.
     pub(super) fn socket(&self) -> Option<&TcpSocket> {
         match self {
             Self::Plain(socket) => Some(socket),
@@ -140,7 +139,6 @@ impl Transport {
         }
     }
 
-    /// Sets the socket's options.
     pub(super) fn set_options(&self, settings: &ConnectionSettings) -> Result<(), Error> {
         let Some(socket) = self.socket() else { return Ok(()) };
         socket.set_no_delay(settings.tcp_nodelay)?;

@@ -20,7 +20,6 @@ pub struct Route {
     pub(super) subscribers: Vec<u32>,
 }
 
-/// All subscriptions.
 #[derive(Debug)]
 pub(super) struct Topics {
     /// Counts changes, from 1.
@@ -93,7 +92,6 @@ impl Topics {
         }
     }
 
-    /// Removes a subscriber.
     pub(super) fn forget(&mut self, subscriber: u32) {
         let held = self.held.get_mut(subscriber as usize).map(std::mem::take).unwrap_or_default();
         for prefix in held.keys() {

@@ -277,7 +277,6 @@ impl Session {
         }
     }
 
-    /// Returns the number of bytes inflated so far.
     #[inline]
     pub(super) fn inflated(&self) -> u64 {
         self.unwrap().map_or(0, Unwrap::inflated) + self.receiver.as_ref().map_or(0, Receiver::inflated)

@@ -74,12 +74,10 @@ impl Unwrap {
         &self.joined
     }
 
-    /// Returns the number of bytes inflated so far.
     pub(in super::super) fn inflated(&self) -> u64 {
         self.inflater.as_ref().map_or(0, |inflater| inflater.bytes)
     }
 
-    /// Returns the bytes of memory in use.
     pub(in super::super) fn memory(&self) -> usize {
         self.joined.capacity()
     }
@@ -119,47 +117,39 @@ impl Unwrap {
     }
 
     fn check(&self, header: &FrameHeader, length: u64) -> Result<(), Fault> {
-        let frame = |what: String, expected: &'static str| {
-            Err(Fault::new(format!("WebSocket frame {what}"), expected))
-        };
+        let frame = |what: &str, expected| Err(Fault::new(format!("WebSocket frame {what}"), expected));
         if header.mask.is_some() != self.masked {
-            let expected =
-                if self.masked { "a client's frames masked" } else { "a server's frames not masked" };
-            return frame(format!("with{} a mask", if self.masked { "out" } else { "" }), expected);
+            return match self.masked {
+                true => frame("without a mask", "a client's frames masked"),
+                false => frame("with a mask", "a server's frames not masked"),
+            };
         }
         if header.rsv2 || header.rsv3 {
-            return frame("with a reserved bit".to_owned(), "none: no such extension was agreed on");
+            return frame("with a reserved bit", "none: no such extension was agreed on");
         }
         let OpCode::Data(data) = header.opcode else {
             if header.rsv1 || !header.is_final || length > LONGEST_CONTROL as u64 {
-                return frame(
-                    format!("{} of {length} bytes", header.opcode),
-                    "one whole plain frame of at most 125",
-                );
+                let what = format!("{} of {length} bytes", header.opcode);
+                return frame(&what, "one whole plain frame of at most 125");
             }
             return Ok(());
         };
         let goes_on_plain = data == Data::Continue && self.open != Some(true);
         if header.rsv1 && (self.inflater.is_none() || goes_on_plain) {
-            let what = "with the bit of a compressed message".to_owned();
-            return frame(what, "none: no compression was agreed on, or the message began without it");
+            let expected = "none: no compression was agreed on, or the message began without it";
+            return frame("with the bit of a compressed message", expected);
         }
         match (data, self.open) {
-            (Data::Continue, None) => frame("that goes on".to_owned(), "a message's first"),
+            (Data::Continue, None) => frame("that goes on", "a message's first"),
             (Data::Continue, Some(_)) => Ok(()),
-            (_, Some(_)) => frame(
-                "that begins a message".to_owned(),
-                "one that continues: the last message is not complete",
-            ),
+            (_, Some(_)) => {
+                frame("that begins a message", "one that continues: the last message is not complete")
+            }
             (data, None) if data == self.data => Ok(()),
-            (data, None) => frame(
-                format!("of type {data}"),
-                if self.data == Data::Text {
-                    "TEXT, as the sub-protocol says"
-                } else {
-                    "BINARY, as the sub-protocol says"
-                },
-            ),
+            (data, None) if self.data == Data::Text => {
+                frame(&format!("of type {data}"), "TEXT, as the sub-protocol says")
+            }
+            (data, None) => frame(&format!("of type {data}"), "BINARY, as the sub-protocol says"),
         }
     }
 

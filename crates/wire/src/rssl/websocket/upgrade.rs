@@ -82,7 +82,8 @@ const LONGEST_ORIGIN: usize = 100;
 const MOST_HEADERS: usize = 64;
 /// The only supported extension, as EMA writes it.
 const DEFLATE: &str = "permessage-deflate";
-const DEFLATE_OFFER: &str = "permessage-deflate;server_no_context_takeover";
+/// The header line that offers it or agrees to it.
+const DEFLATE_LINE: &str = "Sec-WebSocket-Extensions: permessage-deflate;server_no_context_takeover\r\n";
 
 /// The content of a whole head.
 #[derive(Debug)]
@@ -208,10 +209,8 @@ pub(in super::super) fn request(
     deflate: bool,
     key: &str,
 ) -> String {
-    let names: Vec<&str> = protocols.iter().map(|protocol| protocol.name()).collect();
-    let names = names.join(", ");
-    let extensions =
-        if deflate { format!("Sec-WebSocket-Extensions: {DEFLATE_OFFER}\r\n") } else { String::new() };
+    let names = protocols.iter().map(|protocol| protocol.name()).collect::<Vec<_>>().join(", ");
+    let extensions = if deflate { DEFLATE_LINE } else { "" };
     format!(
         "GET {path} HTTP/1.1\r\nSec-WebSocket-Key: {key}\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
          Host: {host}\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: {names}\r\n{extensions}\r\n"
@@ -222,8 +221,7 @@ pub(in super::super) fn request(
 pub(in super::super) fn response(opening: &Opening, deflate: bool) -> String {
     let accept = derive_accept_key(opening.key.as_bytes());
     let name = opening.protocol.name();
-    let extensions =
-        if deflate { format!("Sec-WebSocket-Extensions: {DEFLATE_OFFER}\r\n") } else { String::new() };
+    let extensions = if deflate { DEFLATE_LINE } else { "" };
     format!(
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: {name}\r\n{extensions}\r\n"
@@ -238,7 +236,6 @@ pub(in super::super) fn refusal(text: &str) -> String {
     )
 }
 
-/// Creates a client's key.
 pub(in super::super) fn new_key() -> String {
     tungstenite::handshake::client::generate_key()
 }
