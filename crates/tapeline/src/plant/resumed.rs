@@ -25,11 +25,11 @@ const PASS_EVERY: u64 = 64;
 #[derive(Debug)]
 pub(super) struct Resumed {
     journal: Reader<Directory>,
-    pub(super) place: Place,
+    pub(super) place: JournalPosition,
 }
 
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct JournalPosition {
     beside: JournalFollower,
     /// The last sequence that was returned or skipped.
     last: u64,
@@ -51,7 +51,7 @@ impl Resumed {
         let what = || format!("cannot read the journal in {}", folder.display());
         let journal = opened.map_err(|error| hinted(&what(), error))?;
         let (beside, last) = (JournalFollower::of(ring, label, &events::printed()), from.saturating_sub(1));
-        let place = Place { beside, last, missing: 0, is_at_end: false, is_behind: true };
+        let place = JournalPosition { beside, last, missing: 0, is_at_end: false, is_behind: true };
         Ok(Self { journal, place })
     }
 
@@ -80,7 +80,7 @@ impl Resumed {
     }
 }
 
-impl Place {
+impl JournalPosition {
     fn miss(&mut self, from: u64, to: u64) {
         self.missing += warn_of_missing(from, to);
         self.last = to;
