@@ -37,7 +37,7 @@ impl RequestHandler<'_> {
             Admission::Refused(refusal) => self.keep_out(provider, out, request, user, refusal),
             Admission::Pending(number) => match kept(request) {
                 Some(request) => {
-                    self.session_state.pass.pending = Some(Pending { number, request, is_reissue })
+                    self.session_state.pass.pending = Some(Pending { number, request, is_reissue });
                 }
                 None => {
                     self.shared.gate.withdraw(number);
