@@ -10,6 +10,7 @@ mod enumerations;
 mod error;
 mod fields;
 mod lines;
+mod member_name;
 mod parts;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ pub use download::{Download, DownloadError};
 pub use enumerations::{EnumeratedValue, EnumerationTable};
 pub use error::{DictionaryError, Problem};
 pub use fields::{FieldDefinition, MarketfeedType};
+pub(crate) use member_name::MemberName;
 pub use parts::{Part, Verbosity};
 
 use crate::Fid;
@@ -38,6 +40,8 @@ const NONE: u16 = u16::MAX;
 #[derive(Debug, Clone)]
 pub struct Dictionary {
     fields: Vec<FieldDefinition>,
+    /// Names of `fields` as members of a JSON object.
+    member_names: Vec<MemberName>,
     /// Data type of each id (taken as u16): all that decoding needs.
     types: Table<DataType>,
     /// Index into `fields` of each id (taken as u16).
@@ -55,6 +59,7 @@ impl Default for Dictionary {
     fn default() -> Self {
         Self {
             fields: Vec::new(),
+            member_names: Vec::new(),
             types: Table::of(DataType::UNKNOWN),
             places: Table::of(NONE),
             names: HashMap::default(),
@@ -134,6 +139,12 @@ impl Dictionary {
     #[must_use]
     pub fn field(&self, fid: Fid) -> Option<&FieldDefinition> {
         self.fields.get(usize::from(self.places.row(fid)))
+    }
+
+    /// Returns the name of a field as a member of a JSON object; `None` for an unknown field.
+    #[inline]
+    pub(crate) fn member_name(&self, fid: Fid) -> Option<&MemberName> {
+        self.member_names.get(usize::from(self.places.row(fid)))
     }
 
     /// Returns the field with this name.

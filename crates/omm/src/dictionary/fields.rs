@@ -9,9 +9,9 @@
 //! Columns: name, long name, id, name of the field that it ripples to, Marketfeed type and length (with the length of
 //! the display text for enumerations), RWF type, maximum length of the RWF value in a cache.
 
-use super::Dictionary;
 use super::error::{DictionaryError, Problem};
 use super::lines::{Columns, Line, lines};
+use super::{Dictionary, MemberName};
 use crate::Fid;
 use crate::rwf::DataType;
 
@@ -200,6 +200,7 @@ pub(super) fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result
     dictionary.types.set(field.fid, field.data_type);
     dictionary.places.set(field.fid, place);
     dictionary.names.insert(field.name.clone(), field.fid);
+    dictionary.member_names.push(MemberName::new(&field.name));
     dictionary.fields.push(field);
     Ok(())
 }

@@ -423,19 +423,9 @@ fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
 /// character.
 #[inline]
 pub(super) fn plain_end(bytes: &[u8], at: usize) -> Option<usize> {
-    const fn all(byte: u8) -> u64 {
-        u64::from_ne_bytes([byte; 8])
-    }
     let mut at = at;
-    // Eight bytes at once: the lowest set bit is that of the first such byte ("Bit Twiddling Hacks", S. E. Anderson).
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let chunk = u64::from_le_bytes(*chunk);
-        let is_control = chunk.wrapping_sub(all(0x20)) & !chunk;
-        let [quote, backslash] = [b'"', b'\\'].map(|byte| {
-            let zero = chunk ^ all(byte);
-            zero.wrapping_sub(all(1)) & !zero
-        });
-        let found = (is_control | quote | backslash) & all(0x80);
+        let found = special(u64::from_le_bytes(*chunk));
         if found != 0 {
             return Some(at + (found.trailing_zeros() / 8) as usize);
         }
@@ -443,6 +433,22 @@ pub(super) fn plain_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
     let rest = bytes.get(at..)?;
     rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')).map(|found| at + found)
+}
+
+/// Returns a word of eight bytes of this value.
+pub(super) const fn all(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// Finds bytes that are not plain string content among eight, the first in the lowest byte: the lowest set bit is the top
+/// bit of the first such byte, and 0 means that there is none ("Bit Twiddling Hacks", S. E. Anderson).
+#[inline]
+pub(super) const fn special(chunk: u64) -> u64 {
+    const fn zero(chunk: u64) -> u64 {
+        chunk.wrapping_sub(all(1)) & !chunk
+    }
+    let control = chunk.wrapping_sub(all(0x20)) & !chunk;
+    (control | zero(chunk ^ all(b'"')) | zero(chunk ^ all(b'\\'))) & all(0x80)
 }
 
 fn skip_blanks(bytes: &[u8], at: usize) -> usize {

@@ -6,7 +6,8 @@ use std::net::Ipv4Addr;
 use data_encoding::BASE64;
 
 use super::names::{self, Names};
-use super::scan::plain_end;
+use super::scan::{all, plain_end, special};
+use crate::dictionary::MemberName;
 use crate::rwf::{Date, DateTime, Hint, Real, Time};
 
 /// The two digits of each number below a hundred.
@@ -19,6 +20,43 @@ const PAIRS: [[u8; 2]; 100] = {
     }
     pairs
 };
+
+/// Returns the eight digits of a number below 10⁸, the first in the lowest byte: the halves of the number, their halves, and
+/// then the digits, each step for all lanes of the word at once.
+const fn eight_digits(value: u32) -> u64 {
+    let fours = (value / 10_000) as u64 | ((value % 10_000) as u64) << 32;
+    // Division by a multiplication that is exact up to 9,999, and by one that is exact up to 99.
+    let hundreds = (fours * 10_486 >> 20) & 0x7F_0000_007F;
+    let pairs = hundreds | (fours - hundreds * 100) << 16;
+    let tens = (pairs * 103 >> 10) & 0x000F_000F_000F_000F;
+    let digits = tens | (pairs - tens * 10) << 8;
+    digits | all(b'0')
+}
+
+/// Returns the digits of [`eight_digits`] that are zero in front of all others.
+const fn leading_zeros(digits: u64) -> usize {
+    (digits ^ all(b'0')).trailing_zeros() as usize / 8
+}
+
+/// Returns at most eight bytes as a word, the first in the lowest byte, with zeros behind them. Two loads that may overlap
+/// replace a loop.
+fn word(bytes: &[u8]) -> Option<u64> {
+    let len = bytes.len();
+    if len > 8 {
+        return None;
+    }
+    if let (Some(head), Some(tail)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        return Some(
+            u64::from(u32::from_le_bytes(*head)) | u64::from(u32::from_le_bytes(*tail)) << (8 * (len - 4)),
+        );
+    }
+    if let (Some(head), Some(tail)) = (bytes.first_chunk::<2>(), bytes.last_chunk::<2>()) {
+        return Some(
+            u64::from(u16::from_le_bytes(*head)) | u64::from(u16::from_le_bytes(*tail)) << (8 * (len - 2)),
+        );
+    }
+    Some(bytes.first().map_or(0, |byte| u64::from(*byte)))
+}
 
 /// Writer that appends JSON to the caller's buffer. Commas are inserted automatically, except after an opening bracket.
 ///
@@ -54,6 +92,15 @@ impl<'o> JsonText<'o> {
         self.out.push(b'"');
     }
 
+    /// Appends the first `len` bytes of an array. All are copied, by moves of a known length, and the rest is cut off: a
+    /// call costs more.
+    #[inline]
+    fn short<const N: usize>(&mut self, bytes: [u8; N], len: usize) {
+        let end = self.out.len() + len;
+        self.out.extend_from_slice(&bytes);
+        self.out.truncate(end);
+    }
+
     pub(super) fn begin(&mut self, bracket: u8) {
         self.out.push(bracket);
     }
@@ -77,6 +124,17 @@ impl<'o> JsonText<'o> {
         self.out.extend_from_slice(b"\":");
     }
 
+    /// Appends the name of a field, whose text begins with the separator.
+    #[inline]
+    pub(super) fn member(&mut self, name: &MemberName) {
+        let len = usize::from(name.len);
+        if matches!(self.out.last(), Some(b'{' | b'[') | None) {
+            self.raw(name.bytes.get(1..len).unwrap_or_default());
+        } else {
+            self.short(name.bytes, len);
+        }
+    }
+
     /// Appends the name of a member, any text.
     pub(super) fn any_key(&mut self, name: &[u8]) {
         self.separate();
@@ -86,6 +144,15 @@ impl<'o> JsonText<'o> {
 
     pub(super) fn null(&mut self) {
         self.out.extend_from_slice(b"null");
+    }
+
+    /// Appends a value by `append`; blank is `null`.
+    #[inline]
+    pub(super) fn or_null<T>(&mut self, value: Option<T>, append: impl FnOnce(&mut Self, T)) {
+        match value {
+            Some(value) => append(self, value),
+            None => self.null(),
+        }
     }
 
     pub(super) fn boolean(&mut self, value: bool) {
@@ -105,6 +172,27 @@ impl<'o> JsonText<'o> {
 
     /// Appends a number with `places` decimals.
     fn digits(&mut self, value: u64, places: usize) {
+        match u32::try_from(value) {
+            Ok(value) if value < 100_000_000 && places < 8 => self.few_digits(value, places),
+            _ => self.many_digits(value, places),
+        }
+    }
+
+    /// Appends a number below 10⁸ with at most seven decimals.
+    fn few_digits(&mut self, value: u32, places: usize) {
+        let digits = eight_digits(value);
+        // A digit before the point stays.
+        let zeros = leading_zeros(digits).min(7 - places);
+        let (digits, count) = (digits >> (8 * zeros), 8 - zeros);
+        self.short(digits.to_le_bytes(), count - places);
+        if places > 0 {
+            let decimals = digits >> (8 * (count - places));
+            self.short((u64::from(b'.') | decimals << 8).to_le_bytes(), places + 1);
+        }
+    }
+
+    #[cold]
+    fn many_digits(&mut self, value: u64, places: usize) {
         // 20 digits of 2^64 − 1, or 14 decimals with a leading zero.
         let mut text = [b'0'; 24];
         let (mut at, mut rest) = (text.len(), value);
@@ -206,23 +294,32 @@ impl<'o> JsonText<'o> {
 
     /// Appends `hh:mm:ss` and a fraction without trailing zeros; an unknown second is omitted.
     fn bare_time(&mut self, value: Time) {
-        self.padded(value.hour.into(), 2);
-        self.out.push(b':');
-        self.padded(value.minute.into(), 2);
-        if value.second == 0xFF {
-            return;
+        let [hour, minute, second] =
+            [u64::from(value.hour), u64::from(value.minute), u64::from(value.second)];
+        if hour.max(minute).max(second) < 100 {
+            // As in `eight_digits`, with a byte between the lanes.
+            let parts = hour | minute << 24 | second << 48;
+            let tens = (parts * 103 >> 10) & 0x000F_0000_0F00_000F;
+            let digits = tens | (parts - tens * 10) << 8;
+            let text = digits | u64::from_le_bytes(*b"00:00:00");
+            self.out.extend_from_slice(&text.to_le_bytes());
+        } else {
+            for (part, before) in [(value.hour, ""), (value.minute, ":"), (value.second, ":")] {
+                if part != 0xFF {
+                    self.raw(before.as_bytes());
+                    self.padded(part.into(), 2);
+                }
+            }
         }
-        self.out.push(b':');
-        self.padded(value.second.into(), 2);
-        let parts = [value.millisecond, value.microsecond, value.nanosecond];
-        let known = parts.map(|part| if part > 999 { 0 } else { part });
-        if known == [0; 3] {
-            return;
-        }
-        self.out.push(b'.');
-        known.into_iter().for_each(|part| self.padded(part, 3));
-        while self.out.last() == Some(&b'0') {
-            self.out.pop();
+        let known = |part| if part > 999 { 0 } else { u32::from(part) };
+        let fraction =
+            known(value.millisecond) * 1_000_000 + known(value.microsecond) * 1_000 + known(value.nanosecond);
+        if fraction != 0 && value.second != 0xFF {
+            let digits = eight_digits(fraction / 10);
+            let last = (fraction % 10) as u8;
+            let zeros = if last == 0 { 1 + (digits ^ all(b'0')).leading_zeros() as usize / 8 } else { 0 };
+            let text = u128::from(b'.') | u128::from(digits) << 8 | u128::from(last + b'0') << 72;
+            self.short(text.to_le_bytes(), 10 - zeros);
         }
     }
 
@@ -261,6 +358,9 @@ impl<'o> JsonText<'o> {
 
     /// Appends bytes that should be UTF-8; invalid bytes become the replacement character.
     pub(super) fn utf8(&mut self, bytes: &[u8]) {
+        if self.plain(bytes) {
+            return;
+        }
         self.out.push(b'"');
         if bytes.is_ascii() {
             self.escaped(bytes);
@@ -282,6 +382,9 @@ impl<'o> JsonText<'o> {
 
     /// Appends `characters`, the decoded form of `bytes`. If all are ASCII, it copies `bytes`.
     pub(super) fn characters(&mut self, characters: impl Iterator<Item = char>, bytes: &[u8]) {
+        if self.plain(bytes) {
+            return;
+        }
         self.out.push(b'"');
         if bytes.is_ascii() && !bytes.contains(&0x1B) {
             self.escaped(bytes);
@@ -289,6 +392,22 @@ impl<'o> JsonText<'o> {
             characters.for_each(|character| self.character(character));
         }
         self.out.push(b'"');
+    }
+
+    /// Appends at most eight bytes as a string, if they are ASCII that needs no escape; otherwise returns `false`.
+    #[inline]
+    fn plain(&mut self, bytes: &[u8]) -> bool {
+        let Some(word) = word(bytes) else { return false };
+        // Blanks behind the text: a zero is special.
+        let len = bytes.len();
+        let blanks = all(b' ').checked_shl(8 * len as u32).unwrap_or(0);
+        if (special(word | blanks) | word) & all(0x80) != 0 {
+            return false;
+        }
+        let text = u128::from(b'"') | u128::from(word) << 8;
+        self.short(text.to_le_bytes(), 1 + len);
+        self.out.push(b'"');
+        true
     }
 
     fn character(&mut self, character: char) {
@@ -336,7 +455,10 @@ mod tests {
         assert_eq!(text(|t| t.signed(0)), "0");
         assert_eq!(text(|t| t.padded(65_535, 4)), "65535");
         assert_eq!(text(|t| t.padded(7, 2)), "07");
-        for mantissa in [0, 1, -1, 5, 12_345, i64::MAX, i64::MIN] {
+        // Around the numbers of eight digits, and with zeros at either end.
+        for mantissa in
+            [0, 1, -1, 5, 12_345, 1_000_000, 99_999_999, 100_000_000, -10_203_040, i64::MAX, i64::MIN]
+        {
             for hint in 0..=30 {
                 let real = Real { mantissa, hint: Hint(hint) };
                 assert_eq!(text(|t| t.real(real)), real.to_string());
@@ -357,6 +479,11 @@ mod tests {
         assert_eq!(time(Time { hour: 1, millisecond: 400, ..Time::default() }), "\"01:00:00.4\"");
         assert_eq!(time(Time { nanosecond: 1, ..Time::default() }), "\"00:00:00.000000001\"");
         assert_eq!(time(Time { hour: 23, second: 0xFF, ..Time::default() }), "\"23:00\"");
+        assert_eq!(time(Time { hour: 200, minute: 59, second: 60, ..Time::default() }), "\"200:59:60\"");
+        for (ns, fraction) in [(120_000_000, ".12"), (999_999_999, ".999999999"), (10, ".00000001"), (0, "")]
+        {
+            assert_eq!(time(Time::from_ns_of_day(ns)), format!("\"00:00:00{fraction}\""));
+        }
         assert_eq!(time(Time::BLANK), "null");
         let date = Date { day: 1, month: 2, year: 2003 };
         assert_eq!(text(|t| t.date_time(DateTime { date, time: Time::BLANK })), "\"2003-02-01\"");
@@ -368,6 +495,24 @@ mod tests {
     fn strings() {
         assert_eq!(text(|t| t.utf8("a\"\\\n\u{1}é".as_bytes())), r#""a\"\\\n\u0001é""#);
         assert_eq!(text(|t| t.utf8(b"a\xFFb")), "\"a\u{FFFD}b\"");
+        // A text of every length up to a word and beyond, plain and with each kind of byte that needs more at every place.
+        for len in 0..=9 {
+            let plain = &b"abcdefghi"[..len];
+            assert_eq!(text(|t| t.utf8(plain)), format!("\"{}\"", str::from_utf8(plain).unwrap()));
+            for at in 0..len {
+                for (byte, escaped) in
+                    [(b'"', "\\\""), (b'\\', "\\\\"), (0, "\\u0000"), (0x1F, "\\u001f"), (0xE9, "é")]
+                {
+                    let mut bytes = plain.to_vec();
+                    bytes[at] = byte;
+                    let expected: String = bytes
+                        .iter()
+                        .map(|of| if *of == byte { escaped.into() } else { char::from(*of).to_string() })
+                        .collect();
+                    assert_eq!(text(|t| t.latin1(&bytes)), format!("\"{expected}\""), "{bytes:?}");
+                }
+            }
+        }
         assert_eq!(text(|t| t.latin1(b"a\xE9\x1B")), r#""aé\u001b""#);
         assert_eq!(text(|t| t.base64(&[0, 1, 255])), "\"AAH/\"");
     }

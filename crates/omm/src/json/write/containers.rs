@@ -1,13 +1,15 @@
 //! Containers as text.
 
+use super::super::Converter;
 use super::super::fault::WriteError;
 use super::super::names;
 use super::super::scan;
+use super::super::text::JsonText;
 use super::Writing;
 use crate::Malformed;
 use crate::rwf::{
-    Container, DEPTH_LIMIT, DataType, Element, Entries, FieldList, FilterAction, FilterList, Head, Map,
-    MapAction, Series, SetDefinitions, Value, Vector, VectorAction,
+    Container, DEPTH_LIMIT, DataType, Element, Entries, Field, FieldList, FilterAction, FilterList, Head,
+    Map, MapAction, Rmtes, Series, SetDefinitions, Value, Vector, VectorAction,
 };
 
 impl Writing<'_, '_> {
@@ -69,25 +71,46 @@ impl Writing<'_, '_> {
         self.out.begin(b'{');
         for field in list.iter() {
             let field = field?;
-            let Some(definition) = dictionary.field(field.fid) else {
+            let Some(name) = dictionary.member_name(field.fid) else {
                 self.left_out += 1;
                 continue;
             };
-            self.out.any_key(definition.name.as_bytes());
-            let value = field.value(definition.data_type)?;
-            let display = match value {
-                Value::Enum(number) if self.converter.settings.expand_enumerations => {
-                    dictionary.display(field.fid, number)
-                }
-                _ => None,
-            };
-            match display {
-                Some(display) => self.out.utf8(display.as_bytes()),
-                None => self.value(&value, depth)?,
+            if name.is_prepared() {
+                self.out.member(name);
+            } else if let Some(definition) = dictionary.field(field.fid) {
+                self.out.any_key(definition.name.as_bytes());
             }
+            self.field(&field, dictionary.data_type(field.fid).unwrap_or(DataType::UNKNOWN), depth)?;
             self.bounded()?;
         }
         self.out.end(b'}');
+        Ok(())
+    }
+
+    /// Writes the value of a field. The most common types become text at once: a [`Value`] of any type goes through memory.
+    #[inline]
+    fn field(&mut self, field: &Field<'_>, data_type: DataType, depth: usize) -> Result<(), WriteError> {
+        let out = &mut *self.out;
+        match data_type {
+            _ if field.is_blank() => out.null(),
+            DataType::REAL => out.or_null(field.real()?, JsonText::real),
+            DataType::UINT => out.or_null(field.uint()?, JsonText::unsigned),
+            DataType::TIME => out.or_null(field.time()?, JsonText::time),
+            DataType::RMTES_STRING => out.characters(Rmtes(field.data).characters(), field.data),
+            DataType::ENUM => self.enumeration(field)?,
+            _ => self.value(&field.value(data_type)?, depth)?,
+        }
+        Ok(())
+    }
+
+    /// Writes an enumerated value, by the settings as its display text.
+    fn enumeration(&mut self, field: &Field<'_>) -> Result<(), WriteError> {
+        let Some(number) = field.enumeration()? else { return Ok(self.out.null()) };
+        let Converter { dictionary, settings, .. } = self.converter;
+        match dictionary.display(field.fid, number).filter(|_| settings.expand_enumerations) {
+            Some(display) => self.out.utf8(display.as_bytes()),
+            None => self.out.unsigned(number.into()),
+        }
         Ok(())
     }
 
