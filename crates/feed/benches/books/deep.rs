@@ -1,27 +1,9 @@
-//! How fast IEX's DEEP is read: million messages a second on one core, made-up messages in memory, each behind its length.
-//!
-//! ```text
-//! cargo bench -p tapeline-feed --bench iex -- [--messages N] [--symbols N] [--seed N] [--core N] [--runs N] [--json]
-//! ```
-//!
-//! | what | does |
-//! |---|---|
-//! | `memory` | sums the file as words of 64 bits: the floor of anything that reads it |
-//! | `framing` | steps from length to length and sums them: the floor of any sequential reading |
-//! | `switch` | a hand-written `match` on the type byte; every field read and summed: the yardstick |
-//! | `decode` | the same with this crate's decoder and views; the same sum |
-//! | `books` | decode, and the price levels of all symbols with their top of book, changes counted |
-//! | `normalise` | decode, books, and a draft of every update |
-//! | `channel` | segments of 1,400 bytes on two lines: parse, arbitrate, decode, books, drafts |
-//! | `alone` | `books`, each message only when the one before is done, as it is when messages come one by one |
-//!
-//! Each figure is min / median / max over the runs, which take turns. `switch` and `decode` have to agree on the sum of
-//! all fields, and `books` on the number of changes at the top and on the final tops of the generator's own books.
+//! IEX's DEEP: price levels of stocks.
 //!
 //! The flow: 92 % price levels (four in a hundred leave their event open, and the next one closes it), 5 % trades, each with the
 //! level that it takes from, 3 % statuses, quotes and others; symbols in short bursts, few of them busy; some twenty levels a side.
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
+use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;
 
 use tapeline_feed::Framing;
@@ -31,67 +13,11 @@ use tapeline_feed::iex::{IexBooks, IexMessage, IexPrice, IexQuote, IexSettings, 
 use tapeline_feed::itch::{Code, ItchText, Symbol};
 use tapeline_feed::line::{self, Arbiter, Line, Sink};
 use tapeline_feed::normalise::Iex;
-use tapeline_measure::{Clock, Nanos, cores, pin, ticks_ordered};
+use tapeline_measure::Nanos;
 
-#[derive(Clone, Copy)]
-struct Options {
-    messages: u64,
-    symbols: usize,
-    seed: u64,
-    core: Option<usize>,
-    runs: usize,
-    json: bool,
-}
-
-fn options() -> Options {
-    let core = cores().last().copied();
-    let mut options = Options { messages: 20_000_000, symbols: 500, seed: 1, core, runs: 5, json: false };
-    let mut benched = false;
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut number = || {
-            let value = arguments.next().unwrap_or_default();
-            value.replace(['_', ','], "").parse::<u64>().unwrap_or_else(|_| {
-                eprintln!("iex: {argument} needs a number, not {value:?}");
-                std::process::exit(2);
-            })
-        };
-        match argument.as_str() {
-            "--messages" => options.messages = number(),
-            "--symbols" => options.symbols = number().clamp(1, 16_000) as usize,
-            "--seed" => options.seed = number(),
-            "--core" => options.core = Some(number() as usize),
-            "--runs" => options.runs = number().max(1) as usize,
-            "--json" => options.json = true,
-            "--bench" => benched = true,
-            other => {
-                eprintln!("iex: unknown option {other}");
-                std::process::exit(2);
-            }
-        }
-    }
-    if !benched {
-        // Run as a test: enough to see that it works.
-        (options.messages, options.runs) = (options.messages.min(50_000), 1);
-    }
-    options
-}
-
-/// Numbers that look random; the generator of Marsaglia's "Xorshift RNGs" (2003), with shifts 13, 7, 17.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
-    }
-}
+use crate::random::Random;
+use crate::rows::{Rows, memory};
+use crate::{Measuring, Size};
 
 /// Levels a side that a symbol can have.
 const DEPTH: usize = 64;
@@ -146,9 +72,9 @@ impl Flow {
     }
 }
 
-fn flow(options: &Options) -> Flow {
-    let mut random = Random(options.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    let mut books: Vec<Made> = (0..options.symbols)
+fn flow(messages: u64, symbols: u32, seed: u64) -> Flow {
+    let mut random = Random::new(seed);
+    let mut books: Vec<Made> = (0..symbols)
         .map(|number| Made {
             symbol: text(&format!("S{number}")),
             middle: 100_000 + random.below(5_000_000) as i64 / 100 * 100,
@@ -159,10 +85,10 @@ fn flow(options: &Options) -> Flow {
         .collect();
     let mut flow = Flow { file: Vec::new(), messages: 0, top_changes: 0, tops: 0 };
     let mut now = 1_493_132_598_000_000_000;
-    while flow.messages < options.messages {
+    while flow.messages < messages {
         // The cube of a uniform number makes the first symbols the busiest.
         let uniform = random.below(1 << 20) as f64 / (1 << 20) as f64;
-        let symbol = (uniform.powi(3) * options.symbols as f64) as usize;
+        let symbol = (uniform.powi(3) * f64::from(symbols)) as usize;
         for _ in 0..=random.below(4) {
             let book = &mut books[symbol];
             now += 1 + random.below(2_000);
@@ -268,11 +194,6 @@ impl<'a> Iterator for Frames<'a> {
         self.0 = rest;
         Some(message)
     }
-}
-
-#[inline(never)]
-fn memory(file: &[u8]) -> u64 {
-    file.as_chunks().0.iter().fold(0, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)))
 }
 
 #[inline(never)]
@@ -463,49 +384,74 @@ fn channel(segments: &[u8], (arbiter, taken): &mut (Arbiter, Taken)) -> u64 {
     taken.sum
 }
 
-/// Rates in million messages a second by what was measured, in the order of measuring.
-struct Bench {
-    clock: Clock,
-    messages: u64,
-    rows: Vec<(&'static str, Vec<f64>, u64)>,
-}
-
-impl Bench {
-    fn time(&mut self, what: &'static str, work: impl FnOnce() -> u64) {
-        let start = ticks_ordered();
-        let sum = black_box(work());
-        let ns = self.clock.ns_between(start, ticks_ordered());
-        let rate = self.messages as f64 * 1e3 / ns as f64;
-        match self.rows.iter_mut().find(|(row, ..)| *row == what) {
-            Some((_, rates, first)) => {
-                assert_eq!(*first, sum, "{what} is not the same each time");
-                rates.push(rate);
-                rates.sort_by(f64::total_cmp);
-            }
-            None => self.rows.push((what, vec![rate], sum)),
+/// What a person would write with the collections of the standard library: a map of symbols, and for each side a sorted map of levels.
+#[inline(never)]
+fn plain(file: &[u8], books: &mut PlainBooks) -> u64 {
+    let mut changes = 0;
+    for bytes in Frames(file) {
+        let (side, level) = match (bytes.first(), decode(bytes)) {
+            (Some(b'8'), Ok(IexMessage::PriceLevel(level))) => (0, level),
+            (_, Ok(IexMessage::PriceLevel(level))) => (1, level),
+            _ => continue,
+        };
+        let book = books.entry(level.symbol().0).or_default();
+        // The best bid is the highest price, and so the last by its negative too.
+        let price = if side == 0 { -level.price().0 } else { level.price().0 };
+        match level.size() {
+            0 => _ = book.sides[side].remove(&price),
+            size => _ = book.sides[side].insert(price, size),
+        }
+        if level.flags() & 1 != 0 {
+            let top = book.best();
+            changes += u64::from(top != book.top);
+            book.top = top;
         }
     }
+    changes
+}
 
-    fn sum(&self, what: &str) -> u64 {
-        self.rows.iter().find(|(row, ..)| *row == what).unwrap().2
+type PlainBooks = HashMap<[u8; 8], PlainBook>;
+
+/// Levels by price, the best first: bids by their negative price.
+#[derive(Default)]
+struct PlainBook {
+    sides: [BTreeMap<i64, u32>; 2],
+    top: [(i64, u32); 2],
+}
+
+impl PlainBook {
+    fn best(&self) -> [(i64, u32); 2] {
+        let first =
+            |side: usize| self.sides[side].first_key_value().map_or((0, 0), |(price, size)| (*price, *size));
+        let (bid, ask) = (first(0), first(1));
+        [(-bid.0, bid.1), ask]
     }
 }
 
-fn main() {
-    let options = options();
-    // Best effort: a bench on a wandering thread is still a bench.
-    let pinned = options.core.filter(|core| pin(*core).is_ok());
-    let flow = flow(&options);
+/// Measures DEEP.
+pub(crate) fn measure(measuring: &Measuring, size: &Size) -> Rows {
+    let flow = flow(measuring.messages, size.symbols, measuring.seed);
     let (file, segments) = (&flow.file, packed(&flow.file));
-    let mut bench = Bench { clock: Clock::calibrate(), messages: flow.messages, rows: Vec::new() };
-    for _ in 0..options.runs {
-        bench.time("memory", || memory(file));
-        bench.time("framing", || framing(file));
-        bench.time("switch", || switch(file));
-        bench.time("decode", || decode_all(file));
-        for (what, way) in [("books", books as fn(&[u8], &mut IexBooks) -> u64), ("alone", alone)] {
+    let mut rows = Rows::new(measuring.clock, flow.messages);
+    for _ in 0..measuring.runs {
+        rows.time("all bytes summed as words of eight", || memory(file));
+        rows.time("from length to length, lengths summed", || framing(file));
+        let by_hand = rows.time("hand-written `match`, every field summed", || switch(file));
+        let decoded = rows.time("ours: views, every field summed", || decode_all(file));
+        assert_eq!(by_hand, decoded, "both read the same fields");
+        let mut state = PlainBooks::new();
+        let changes =
+            rows.time("hash map of symbols, sorted maps of levels, our views", || plain(file, &mut state));
+        assert_eq!(changes, flow.top_changes, "the generator's changes at the top");
+        let tops = state.iter().fold(0, |sum, (symbol, book)| fold(sum, *symbol, book.top[0], book.top[1]));
+        assert_eq!(tops, flow.tops, "the generator's books");
+        for (what, way) in [
+            ("ours: books", books as fn(&[u8], &mut IexBooks) -> u64),
+            ("ours: books, each message only behind the one before", alone),
+        ] {
             let mut state = IexBooks::new(IexSettings::default());
-            bench.time(what, || way(file, &mut state));
+            let changes = rows.time(what, || way(file, &mut state));
+            assert_eq!(changes, flow.top_changes, "the generator's changes at the top");
             let top = |quote: IexQuote| (quote.price.0, quote.size);
             let tops = state
                 .iter()
@@ -514,40 +460,23 @@ fn main() {
             assert_eq!((state.counters().no_level, state.counters().full_side), (0, 0));
         }
         let mut normaliser = Iex::new(IexSettings::default());
-        bench.time("normalise", || normalise(file, &mut normaliser));
+        let drafts =
+            rows.time("ours: books, and a draft of each update", || normalise(file, &mut normaliser));
         let settings = line::ArbiterSettings { framing: Framing::IexTp, ..line::ArbiterSettings::default() };
         let taken = Taken { sum: 0, normaliser: Iex::new(IexSettings::default()) };
         let mut whole = (Arbiter::new(settings), taken);
-        bench.time("channel", || channel(&segments, &mut whole));
+        let arrived = rows.time("ours: segments on two lines, arbitration, books, drafts", || {
+            channel(&segments, &mut whole)
+        });
+        assert_eq!(drafts, arrived, "every message arrives once");
     }
-    assert_eq!(bench.sum("switch"), bench.sum("decode"), "both read the same fields");
-    assert_eq!(bench.sum("books"), flow.top_changes, "the generator's changes at the top");
-    assert_eq!(bench.sum("normalise"), bench.sum("channel"), "every message arrives once");
-    print(&options, pinned, &flow, &bench);
-}
-
-fn print(options: &Options, pinned: Option<usize>, flow: &Flow, bench: &Bench) {
-    let Options { symbols, seed, runs, .. } = options;
-    let (messages, bytes) = (flow.messages, flow.file.len());
-    if options.json {
-        let rows: Vec<_> = bench.rows.iter().map(|(what, rates, sum)| {
-            serde_json::json!({ "what": what, "million_per_second": rates, "sum": format!("{sum:016x}") })
-        }).collect();
-        println!(
-            "{}",
-            serde_json::json!({
-                "bench": "iex", "messages": messages, "bytes": bytes, "symbols": symbols, "seed": seed, "runs": runs,
-                "core": pinned, "top_changes": flow.top_changes, "rows": rows,
-            })
-        );
-        return;
-    }
-    let core = pinned.map_or("not pinned".into(), |core| format!("core {core}"));
-    println!("{messages} messages, {bytes} bytes, {symbols} symbols, seed {seed}, {runs} runs, {core}");
-    println!("{} changes at the top of a book", flow.top_changes);
-    println!("{:<10} {:>8} {:>8} {:>8} M/s {:>8} ns  {:<16}", "", "min", "median", "max", "median", "sum");
-    for (what, rates, sum) in &bench.rows {
-        let (min, median, max) = (rates[0], rates[rates.len() / 2], rates[rates.len() - 1]);
-        println!("{what:<10} {min:>8.1} {median:>8.1} {max:>8.1}     {:>8.2}     {sum:016x}", 1e3 / median);
-    }
+    rows.title = format!(
+        "DEEP, {}: {} messages, {} bytes, {} symbols; {} changes of a best price or size",
+        size.name,
+        flow.messages,
+        file.len(),
+        size.symbols,
+        flow.top_changes
+    );
+    rows
 }
