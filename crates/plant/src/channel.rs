@@ -228,6 +228,14 @@ impl Channel {
         self.stage.message(sequence, message, None, wire, time, to)
     }
 
+    /// Prefetches what the next records of a DBN file need; `ahead` are the bytes behind the last one. No effect for other protocols.
+    #[inline]
+    pub fn expect(&mut self, ahead: &[u8]) {
+        if let (Normaliser::Dbn(dbn), None) = (&mut self.stage.normaliser, &self.stage.filter) {
+            dbn.expect(ahead);
+        }
+    }
+
     /// Ends the input after message `last`: delivers the messages that are held behind a gap, and ends the session if the feed itself
     /// did not.
     ///

@@ -11,6 +11,7 @@ use super::record::{DbnLevel, DbnRecord, Header};
 use super::symbols::DbnSymbols;
 use crate::draft::Changed;
 use crate::itch::Side;
+use crate::processor::prefetch;
 
 /// The limits of the books. Records beyond them are counted and have no effect.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +130,20 @@ pub struct DbnBook {
 const MOST_STATISTICS: usize = 64;
 
 impl DbnBook {
+    /// Returns the orders.
+    #[inline]
+    pub(super) fn orders(&self) -> Option<&OrderBook> {
+        self.orders.as_deref()
+    }
+
+    /// Prefetches what every order reads.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.orders);
+        prefetch(&self.top);
+        prefetch(&self.records);
+    }
+
     /// Returns the symbol, or the number if no symbol is known; with the venue as suffix in datasets of several venues.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -206,6 +221,12 @@ pub struct DbnChange {
     pub depth: bool,
 }
 
+/// The number of an instrument at its publisher.
+#[inline]
+fn key(header: &Header) -> u64 {
+    u64::from(header.publisher) << 32 | u64::from(header.instrument)
+}
+
 /// The books of all instruments.
 #[derive(Debug)]
 pub struct DbnBooks {
@@ -216,6 +237,8 @@ pub struct DbnBooks {
     last: Option<(u64, u32)>,
     books: Vec<DbnBook>,
     live_orders: usize,
+    /// Number of records that are prefetched already.
+    pub(super) expected: u32,
     counters: DbnCounters,
 }
 
@@ -230,6 +253,7 @@ impl DbnBooks {
             last: None,
             books: Vec::new(),
             live_orders: 0,
+            expected: 0,
             counters: DbnCounters::default(),
         }
     }
@@ -285,10 +309,16 @@ impl DbnBooks {
         change
     }
 
+    /// Returns the book of a record's instrument, if there is one.
+    #[inline]
+    pub(super) fn of(&self, header: &Header) -> Option<&DbnBook> {
+        self.books.get(*self.places.get(&key(header))? as usize)
+    }
+
     /// Returns the index of a record's instrument, created if it is new, and `true` if its name is new or changed.
     #[inline]
     fn place(&mut self, header: &Header) -> Option<(u32, bool)> {
-        let key = u64::from(header.publisher) << 32 | u64::from(header.instrument);
+        let key = key(header);
         let place = match self.last {
             Some((last, place)) if last == key => place,
             _ => match self.places.get(&key) {

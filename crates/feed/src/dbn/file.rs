@@ -78,6 +78,13 @@ impl<'r> File<'r> {
         Ok(self.window.bytes().get(..length))
     }
 
+    /// Returns the bytes behind the record returned last, as far as they are in memory: what comes next, for those who can prepare for it.
+    #[inline]
+    #[must_use]
+    pub fn ahead(&self) -> &[u8] {
+        self.window.bytes().get(self.behind..).unwrap_or_default()
+    }
+
     /// Returns the length of a record that has not exactly the expected one, or is not in the window yet; `None` at the end.
     #[cold]
     fn length(&mut self) -> Result<Option<usize>, Error> {

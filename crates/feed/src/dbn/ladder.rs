@@ -2,6 +2,7 @@
 
 use super::field::DbnPrice;
 use crate::itch::Side;
+use crate::processor::prefetch;
 
 /// Number of best levels to examine before the search of the others: most changes are among them.
 const NEAR: usize = 8;
@@ -54,6 +55,15 @@ impl DbnLadder {
         self.levels.clear();
     }
 
+    /// Prefetches the best levels.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        if let [.., first, _, _, _, last] = self.levels.as_slice() {
+            prefetch(first);
+            prefetch(last);
+        }
+    }
+
     #[inline]
     fn find(&self, rank: DbnPrice) -> Result<usize, usize> {
         let near = self.levels.len().saturating_sub(NEAR);
@@ -80,6 +90,15 @@ impl DbnLadder {
             Err(at) => self.levels.insert(at, RestingLevel { price: rank, size: u64::from(size), orders: 1 }),
         }
         true
+    }
+
+    /// Changes the size of an order.
+    #[inline]
+    pub(super) fn resize(&mut self, price: DbnPrice, before: u32, now: u32) {
+        // As for a reduction.
+        let Ok(at) = self.find(self.mirrored(price)) else { return };
+        let level = &mut self.levels[at];
+        level.size = (level.size + u64::from(now)).saturating_sub(u64::from(before));
     }
 
     /// Reduces an order by `size`; `gone` if nothing of the order remains.

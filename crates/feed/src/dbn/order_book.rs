@@ -2,6 +2,7 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use super::books::{DbnCounters, DbnSettings};
 use super::event::{DbnAction, DbnOrder};
@@ -45,6 +46,12 @@ impl OrderBook {
         &self.ladders[side as usize]
     }
 
+    /// Returns the ladder of an order; that of the bids for an order that does not exist.
+    #[inline]
+    pub(super) fn ladder_of(&self, id: u64) -> &DbnLadder {
+        self.ladder(self.orders.get(&id).map_or(Side::Bid, |standing| standing.side))
+    }
+
     fn ladder_mut(&mut self, side: Side) -> &mut DbnLadder {
         &mut self.ladders[side as usize]
     }
@@ -67,17 +74,18 @@ impl OrderBook {
             return;
         }
         match order.action {
-            action @ (DbnAction::Add | DbnAction::Modify) => {
+            DbnAction::Add | DbnAction::Modify => {
                 let Some(standing) = standing(order) else {
                     counters.odd_orders += 1;
                     return;
                 };
-                match (self.remove(order.id, live), action) {
-                    (true, DbnAction::Add) => counters.duplicate_orders += 1,
-                    (false, DbnAction::Modify) => counters.unknown_modified += 1,
-                    _ => {}
+                let is_new = order.action == DbnAction::Add;
+                if !is_new && self.resize(order.id, &standing) {
+                    return;
                 }
-                self.insert(order.id, standing, settings, live, counters);
+                let existed = self.put(order.id, standing, settings, live, counters);
+                counters.duplicate_orders += u64::from(is_new && existed);
+                counters.unknown_modified += u64::from(!is_new && !existed);
             }
             DbnAction::Cancel => self.cancel(order, live, counters),
             DbnAction::Clear => self.clear(live),
@@ -85,50 +93,66 @@ impl OrderBook {
         }
     }
 
-    fn insert(
+    /// Puts an order on the book, in place of one with the same id; returns `true` if there was one.
+    #[inline]
+    fn put(
         &mut self,
         id: u64,
         standing: Standing,
         settings: &DbnSettings,
         live: &mut usize,
         counters: &mut DbnCounters,
-    ) {
+    ) -> bool {
         // An order without size does not exist; some venues delete an order by a modification to 0.
+        let before = match standing.size {
+            0 => self.orders.remove(&id),
+            _ => self.orders.insert(id, standing),
+        };
+        if let Some(before) = before {
+            *live -= 1;
+            self.ladder_mut(before.side).reduce(before.price, before.size, true);
+        }
         if standing.size == 0 {
-            return;
+            return before.is_some();
         }
         let room = *live < settings.max_orders
             && self.ladder_mut(standing.side).add(standing.price, standing.size, settings.max_levels);
-        if !room {
+        if room {
+            *live += 1;
+            counters.max_live_orders = counters.max_live_orders.max(*live);
+        } else {
+            self.orders.remove(&id);
             counters.refused_orders += 1;
-            return;
         }
-        self.orders.insert(id, standing);
-        *live += 1;
-        counters.max_live_orders = counters.max_live_orders.max(*live);
+        before.is_some()
     }
 
-    fn remove(&mut self, id: u64, live: &mut usize) -> bool {
-        let Some(standing) = self.orders.remove(&id) else { return false };
-        *live -= 1;
-        self.ladder_mut(standing.side).reduce(standing.price, standing.size, true);
+    /// Changes the size of an order that keeps its price and side, as most modified orders do; returns `false` for any other.
+    fn resize(&mut self, id: u64, now: &Standing) -> bool {
+        let Some(standing) = self.orders.get_mut(&id) else { return false };
+        let before = standing.size;
+        if standing.price != now.price || standing.side != now.side || now.size == 0 {
+            return false;
+        }
+        standing.size = now.size;
+        self.ladder_mut(now.side).resize(now.price, before, now.size);
         true
     }
 
     fn cancel(&mut self, order: &DbnOrder, live: &mut usize, counters: &mut DbnCounters) {
-        let Some(standing) = self.orders.get_mut(&order.id) else {
+        let Entry::Occupied(mut standing) = self.orders.entry(order.id) else {
             counters.unknown_cancelled += 1;
             return;
         };
-        let before = *standing;
+        let before = *standing.get();
         counters.excess_cancelled += u64::from(order.size > before.size);
         let taken = order.size.min(before.size);
         let gone = taken == before.size;
         if gone {
-            self.orders.remove(&order.id);
+            standing.remove();
             *live -= 1;
         } else {
-            standing.size -= taken;
+            standing.get_mut().size -= taken;
         }
         self.ladder_mut(before.side).reduce(before.price, taken, gone);
     }

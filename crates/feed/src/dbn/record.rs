@@ -57,6 +57,8 @@ pub struct RecordKind(pub u8);
 impl RecordKind {
     /// A definition of an instrument.
     pub const DEFINITION: Self = Self(rtype::INSTRUMENT_DEF);
+    /// A single order.
+    pub const ORDER: Self = Self(rtype::MBO);
     /// A symbol of an instrument.
     pub const SYMBOL_MAPPING: Self = Self(rtype::SYMBOL_MAPPING);
 

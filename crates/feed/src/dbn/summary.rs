@@ -105,6 +105,12 @@ impl DbnSummary {
         let _ = self.books.apply(&header, &record);
     }
 
+    /// Prefetches what the next records need, as [`DbnBooks::expect`] does.
+    #[inline]
+    pub fn expect(&mut self, ahead: &[u8]) {
+        self.books.expect(ahead);
+    }
+
     /// Returns the number of records by kind.
     pub fn by_kind(&self) -> impl Iterator<Item = (RecordKind, u64)> + '_ {
         counted(&self.by_kind).map(|(kind, count)| (RecordKind(kind), count))

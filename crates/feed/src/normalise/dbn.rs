@@ -80,6 +80,12 @@ impl Dbn {
         })
     }
 
+    /// Prefetches what the next records need, as [`DbnBooks::expect`] does.
+    #[inline]
+    pub fn expect(&mut self, ahead: &[u8]) {
+        self.books.expect(ahead);
+    }
+
     /// Stores the levels of an instrument if its event is complete, or if its number was reassigned.
     fn show_levels(&mut self, change: &DbnChange, ts_event: u64) {
         let Some((place, book)) = change.place.and_then(|place| Some((place, self.books.book(place)?)))

@@ -163,6 +163,9 @@ impl Recorded {
                             break;
                         }
                         self.played = deliver(channel, unit.line, unit.bytes, self.played, now, clock, to)?;
+                        if let Stream::Records(file) = &self.stream {
+                            channel.expect(file.ahead());
+                        }
                     }
                     Ok(None) => {
                         self.judge(channel);

@@ -46,6 +46,7 @@ impl DbnFile {
                         first.push(fields(bytes));
                     }
                     summary.record(bytes);
+                    summary.expect(file.ahead());
                 }
                 Ok(None) => break,
                 Err(damage) => {
