@@ -171,6 +171,10 @@ bench-growth: ## plot cost by size: items, clients, symbols, orders, lengths, su
 	@scripts/setup bench
 	$(CARGO) bench --quiet $(locked) --workspace --bench growth -- $(if $(DOC),--to $(abspath docs/benchmarks/growth.md)) $(ARGS)
 .PHONY: bench-growth
+bench-books: ## measure decoding and books of DEEP and DBN beside what memory allows and plain collections; DOC=1 writes docs/benchmarks/books.md
+	@scripts/setup bench
+	$(CARGO) bench --quiet $(locked) -p tapeline-feed --bench books -- $(if $(DOC),--to $(abspath docs/benchmarks/books.md)) $(ARGS)
+.PHONY: bench-books
 
 bench-journal: ## compare the journal with bare files: page cache, disk, synced; DOC=1 writes docs/benchmarks/journal.md
 	@scripts/setup bench

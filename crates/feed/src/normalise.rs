@@ -72,7 +72,8 @@ impl Normaliser {
     pub fn expect<'a>(&mut self, messages: impl Iterator<Item = &'a [u8]>) -> usize {
         match self {
             Self::Itch(itch) => itch.expect(messages),
-            Self::Iex(_) | Self::Dbn(_) => 0,
+            Self::Iex(iex) => iex.expect(messages),
+            Self::Dbn(_) => 0,
         }
     }
 

@@ -327,6 +327,21 @@ fn books(file: &[u8], books: &mut IexBooks) -> u64 {
     changes
 }
 
+/// As [`books`], 32 messages expected at a time.
+#[inline(never)]
+fn expected(file: &[u8], books: &mut IexBooks) -> u64 {
+    let (mut changes, mut frames) = (0, Frames(file));
+    loop {
+        let count = books.expect(Frames(frames.0)).max(1);
+        for _ in 0..count {
+            let Some(bytes) = frames.next() else { return changes };
+            if let Ok(message) = decode(bytes) {
+                changes += u64::from(books.apply(&message).is_quote());
+            }
+        }
+    }
+}
+
 /// As [`books`], but the processor cannot begin with a message before it is done with the one before.
 #[inline(never)]
 fn alone(file: &[u8], books: &mut IexBooks) -> u64 {
@@ -359,6 +374,17 @@ struct Taken {
 }
 
 impl Sink for Taken {
+    #[inline]
+    fn run(&mut self, mut messages: line::Messages<'_>, received: Nanos) {
+        loop {
+            let expected = self.normaliser.expect(messages.map(|(_, bytes)| bytes)).max(1);
+            for _ in 0..expected {
+                let Some((sequence, bytes)) = messages.next() else { return };
+                self.message(sequence, bytes, received);
+            }
+        }
+    }
+
     #[inline]
     fn message(&mut self, _sequence: u64, bytes: &[u8], _received: Nanos) {
         if let Some(draft) = self.normaliser.apply(bytes).ok().and_then(|applied| applied.change) {
@@ -446,7 +472,8 @@ pub(crate) fn measure(measuring: &Measuring, size: &Size) -> Rows {
         let tops = state.iter().fold(0, |sum, (symbol, book)| fold(sum, *symbol, book.top[0], book.top[1]));
         assert_eq!(tops, flow.tops, "the generator's books");
         for (what, way) in [
-            ("ours: books", books as fn(&[u8], &mut IexBooks) -> u64),
+            ("ours: books, message by message", books as fn(&[u8], &mut IexBooks) -> u64),
+            ("ours: books, 32 messages expected at a time", expected),
             ("ours: books, each message only behind the one before", alone),
         ] {
             let mut state = IexBooks::new(IexSettings::default());

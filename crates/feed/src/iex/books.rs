@@ -8,6 +8,7 @@ use super::ladder::{IexLadder, Set};
 use super::{IexLastTrade, IexLevel, IexMessage, IexPrice, IexVolume, Listing, PriceLevel};
 use crate::draft::Changed;
 use crate::itch::{Side, Symbol};
+use crate::processor::prefetch;
 
 /// The limits of the books.
 ///
@@ -106,6 +107,9 @@ pub struct IexBooks {
     counters: IexCounters,
 }
 
+/// A side, and the price of a level in it.
+pub(super) type Reach<'b> = (&'b IexLadder, IexPrice);
+
 /// The book of one symbol.
 #[derive(Clone, Debug)]
 pub struct IexBook {
@@ -138,7 +142,7 @@ impl IexBooks {
 
     /// Applies a message. A message of an unknown type, or about the whole market, changes nothing.
     ///
-    /// Costs one lookup in the table of symbols and a search near the best level (`benches/iex.rs`). Allocates only if a side becomes deeper than
+    /// Costs one lookup in the table of symbols and a search near the best level (bench `books`). Allocates only if a side becomes deeper than
     /// ever before, or a symbol is new.
     #[inline]
     pub fn apply(&mut self, message: &IexMessage<'_>) -> IexChange {
@@ -245,6 +249,24 @@ impl IexBooks {
         Some(at)
     }
 
+    /// Returns the number of symbols.
+    pub(super) const fn len(&self) -> usize {
+        self.books.len()
+    }
+
+    /// Returns the book of a symbol, and prefetches what every message about the symbol reads.
+    #[inline]
+    pub(super) fn near(&self, symbol: Symbol) -> Option<&IexBook> {
+        let at = *self.index.get(&u64::from_le_bytes(symbol.0))? as usize;
+        let book = self.books.get(at)?;
+        prefetch(&book.bids);
+        prefetch(&book.asks);
+        prefetch(&book.top);
+        prefetch(&book.volume);
+        prefetch(self.listings.get(at)?);
+        Some(book)
+    }
+
     /// Returns the number of a symbol.
     #[must_use]
     pub fn find(&self, symbol: Symbol) -> Option<IexInstrument> {
@@ -297,6 +319,15 @@ impl IexBook {
         }
     }
 
+    /// Returns a side.
+    #[inline]
+    pub(super) const fn ladder(&self, side: Side) -> &IexLadder {
+        match side {
+            Side::Bid => &self.bids,
+            Side::Ask => &self.asks,
+        }
+    }
+
     /// Sets the best of both sides, and records the differences.
     #[inline]
     fn publish(&mut self, top: IexTop, ts_ns: u64, change: &mut IexChange) {
@@ -320,11 +351,7 @@ impl IexBook {
 
     /// Returns the levels of a side, best first; `take(n)` gives the best `n`. Within an event they are ahead of [`top`](Self::top).
     pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = IexLevel> + '_ {
-        match side {
-            Side::Bid => &self.bids,
-            Side::Ask => &self.asks,
-        }
-        .iter()
+        self.ladder(side).iter()
     }
 
     /// Returns `true` if the last event about the book's levels is complete.

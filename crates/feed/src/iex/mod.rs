@@ -8,6 +8,7 @@
 //! serve both. Additions of a later edition are no error: a longer message keeps its known fields, an unknown type is [`IexMessage::Unknown`], an
 //! unknown code is passed on unchanged.
 
+mod ahead;
 mod books;
 pub mod encode;
 mod field;

@@ -74,6 +74,12 @@ impl Iex {
         })
     }
 
+    /// Prefetches what the next messages need, as [`IexBooks::expect`] does.
+    #[inline]
+    pub fn expect<'a>(&self, messages: impl Iterator<Item = &'a [u8]>) -> usize {
+        self.books.expect(messages)
+    }
+
     #[cold]
     fn malformed(&mut self, malformed: MalformedIexMessage) -> MalformedIexMessage {
         match malformed {

@@ -107,6 +107,14 @@ impl IexLadder {
         if self.len() > most { self.drop_worst() } else { Set::Done }
     }
 
+    /// Prefetches a level, if it is on a rung.
+    #[inline]
+    pub(super) fn prefetch(&self, price: IexPrice) {
+        if let Some(rung) = self.rungs.rung(price.0 ^ self.mirror) {
+            self.rungs.prefetch(rung);
+        }
+    }
+
     /// Finds the best level after the previous best was deleted.
     #[inline]
     fn find_best(&mut self) {

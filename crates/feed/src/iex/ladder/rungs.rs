@@ -1,5 +1,7 @@
 //! An array of levels at intervals of one tick.
 
+use crate::processor::prefetch;
+
 /// Number of rungs: a window of 2.56 dollars, in which nearly all displayed levels lie. 1 KiB.
 pub(super) const COUNT: usize = 256;
 
@@ -58,6 +60,14 @@ impl SizeRungs {
         let word = &mut self.words[rung / 64 % WORDS];
         *word = (*word & !(1 << (rung % 64))) | u64::from(size != 0) << (rung % 64);
         Some(before)
+    }
+
+    /// Prefetches the size of a rung.
+    #[inline]
+    pub(super) fn prefetch(&self, rung: usize) {
+        if let Some(sizes) = &self.sizes {
+            prefetch(&sizes[rung % COUNT]);
+        }
     }
 
     /// Returns rank and size of a rung's level.
