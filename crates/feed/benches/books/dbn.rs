@@ -172,7 +172,7 @@ fn books(bytes: &[u8], books: &mut DbnBooks, expects: bool) -> u64 {
     let mut changes = 0_u64;
     while let Some(bytes) = file.next().unwrap() {
         let record = decode(bytes).unwrap();
-        changes += u64::from(books.apply(&Header::of(bytes).unwrap(), &record).is_any());
+        changes += u64::from(books.apply(&Header::of(bytes).unwrap(), &record).fields.is_any());
         if expects {
             books.expect(file.ahead());
         }
@@ -235,7 +235,7 @@ fn mixed(instrument: u32, bid: Option<(i64, u64)>, ask: Option<(i64, u64)>) -> u
 fn tops(books: &DbnBooks) -> u64 {
     let tops = books.iter().map(|(_, book)| {
         let own = |best: Option<tapeline_feed::dbn::Best>| best.map(|best| (best.price.0, best.size));
-        mixed(book.instrument(), own(book.top().bid), own(book.top().ask))
+        mixed(book.instrument, own(book.top.bid), own(book.top.ask))
     });
     tops.fold(0, u64::wrapping_add)
 }

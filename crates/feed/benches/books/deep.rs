@@ -336,7 +336,7 @@ fn expected(file: &[u8], books: &mut IexBooks) -> u64 {
         for _ in 0..count {
             let Some(bytes) = frames.next() else { return changes };
             if let Ok(message) = decode(bytes) {
-                changes += u64::from(books.apply(&message).is_quote());
+                changes += u64::from(books.apply(&message).fields.is_quote());
             }
         }
     }
