@@ -1,6 +1,7 @@
 //! Prefetching what the next orders need.
 
 use super::books::{DbnBook, DbnBooks};
+use super::ladder::DbnLadder;
 use super::record::{Header, RecordKind};
 use crate::processor::prefetch;
 
@@ -42,7 +43,7 @@ impl DbnBooks {
         coming
             .clone()
             .filter_map(|(book, id)| Some(book.orders()?.ladder_of(*id)))
-            .for_each(|ladder| ladder.prefetch());
+            .for_each(DbnLadder::prefetch);
     }
 
     /// Returns the book and the id of an order, and prefetches the book.

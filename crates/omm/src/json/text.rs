@@ -26,9 +26,9 @@ const PAIRS: [[u8; 2]; 100] = {
 const fn eight_digits(value: u32) -> u64 {
     let fours = (value / 10_000) as u64 | ((value % 10_000) as u64) << 32;
     // Division by a multiplication that is exact up to 9,999, and by one that is exact up to 99.
-    let hundreds = (fours * 10_486 >> 20) & 0x7F_0000_007F;
+    let hundreds = ((fours * 10_486) >> 20) & 0x7F_0000_007F;
     let pairs = hundreds | (fours - hundreds * 100) << 16;
-    let tens = (pairs * 103 >> 10) & 0x000F_000F_000F_000F;
+    let tens = ((pairs * 103) >> 10) & 0x000F_000F_000F_000F;
     let digits = tens | (pairs - tens * 10) << 8;
     digits | all(b'0')
 }
@@ -299,7 +299,7 @@ impl<'o> JsonText<'o> {
         if hour.max(minute).max(second) < 100 {
             // As in `eight_digits`, with a byte between the lanes.
             let parts = hour | minute << 24 | second << 48;
-            let tens = (parts * 103 >> 10) & 0x000F_0000_0F00_000F;
+            let tens = ((parts * 103) >> 10) & 0x000F_0000_0F00_000F;
             let digits = tens | (parts - tens * 10) << 8;
             let text = digits | u64::from_le_bytes(*b"00:00:00");
             self.out.extend_from_slice(&text.to_le_bytes());

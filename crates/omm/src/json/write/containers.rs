@@ -105,11 +105,14 @@ impl Writing<'_, '_> {
 
     /// Writes an enumerated value, by the settings as its display text.
     fn enumeration(&mut self, field: &Field<'_>) -> Result<(), WriteError> {
-        let Some(number) = field.enumeration()? else { return Ok(self.out.null()) };
         let Converter { dictionary, settings, .. } = self.converter;
-        match dictionary.display(field.fid, number).filter(|_| settings.expand_enumerations) {
+        let number = field.enumeration()?;
+        let display = number
+            .filter(|_| settings.expand_enumerations)
+            .and_then(|number| dictionary.display(field.fid, number));
+        match display {
             Some(display) => self.out.utf8(display.as_bytes()),
-            None => self.out.unsigned(number.into()),
+            None => self.out.or_null(number.map(u64::from), JsonText::unsigned),
         }
         Ok(())
     }

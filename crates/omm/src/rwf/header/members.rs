@@ -15,8 +15,8 @@ macro_rules! members {
             })*
         }
 
-        impl Writer<'_> {
-            $(#[inline] pub(super) fn $member<'a>(&mut self, $value: $type) -> Result<(), Refused> {
+        impl<'a> Writer<'_> {
+            $(#[inline] pub(super) fn $member(&mut self, $value: $type) -> Result<(), Refused> {
                 let $writer = self;
                 $write
             })*
