@@ -33,9 +33,7 @@ impl fmt::Display for Interface {
     }
 }
 
-/// Returns every interface of this machine, in the kernel's order, once for each IPv4 address.
-///
-/// # Errors
+/// Returns every interface of this machine, in the kernel's order, once for each IPv4 address. Fails with
 /// [`Error::Interfaces`] when the system refuses the list.
 pub fn list() -> Result<Vec<Interface>, Error> {
     addresses::list().map_err(|errno| Error::Interfaces { cause: errno.into() })
