@@ -96,11 +96,8 @@ pub trait Outbox {
     }
 
     /// Sends a message that `write` writes into the given buffer, returning its length. If `write` returns
-    /// [`Full`](Refused::Full), it is called again with a larger buffer, and must write the same message.
-    ///
-    /// # Errors
-    ///
-    /// Returns what `write` refuses, except for lack of space.
+    /// [`Full`](Refused::Full), it is called again with a larger buffer, and must write the same message. Fails with
+    /// what `write` refuses, except for lack of space.
     fn encode(
         &mut self,
         write: &mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>,
@@ -128,6 +125,32 @@ struct Call<'c, A: ?Sized> {
     out: &'c mut dyn Outbox,
     application: &'c mut A,
 }
+
+/// Declares the trait of a role's application, which closures implement too, and the role's `Call`.
+macro_rules! application {
+    ($(#[$about:meta])* $application:ident: $role:ident, $event:ident) => {
+        /// Receiver of the events.
+        pub trait $application {
+            $(#[$about])*
+            fn event(&mut self, role: &mut $role, out: &mut dyn Outbox, event: $event<'_>);
+        }
+
+        impl<F: FnMut(&mut $role, &mut dyn Outbox, $event<'_>)> $application for F {
+            fn event(&mut self, role: &mut $role, out: &mut dyn Outbox, event: $event<'_>) {
+                self(role, out, event);
+            }
+        }
+
+        pub(super) type Call<'c> = crate::role::Call<'c, dyn $application + 'c>;
+
+        impl Call<'_> {
+            pub(super) fn event(&mut self, role: &mut $role, event: $event<'_>) {
+                self.application.event(role, self.out, event);
+            }
+        }
+    };
+}
+use application;
 
 /// Returns the writer of a payload that exists already.
 fn copy_of(payload: &[u8]) -> impl Fn(&mut [u8]) -> Result<usize, Refused> {

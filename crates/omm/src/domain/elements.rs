@@ -80,60 +80,7 @@ impl<'a> Member<'a> for OwnedState {
     }
 }
 
-/// Item type of the lists in this module's structs.
-pub(super) trait Listed: Sized {
-    const TYPE: DataType;
-    fn of(value: Value<'_>) -> Option<Self>;
-    fn value(&self) -> Value<'_>;
-}
-
-impl Listed for Domain {
-    const TYPE: DataType = DataType::UINT;
-
-    fn of(value: Value<'_>) -> Option<Self> {
-        match value {
-            Value::UInt(number) => u8::try_from(number).ok().map(Self),
-            _ => None,
-        }
-    }
-
-    fn value(&self) -> Value<'_> {
-        Value::UInt(u64::from(self.0))
-    }
-}
-
-impl Listed for String {
-    const TYPE: DataType = DataType::ASCII_STRING;
-
-    fn of(value: Value<'_>) -> Option<Self> {
-        match value {
-            Value::Ascii(bytes) | Value::Utf8(bytes) | Value::Buffer(bytes) => Some(text(bytes)),
-            Value::Rmtes(bytes) => Some(text(bytes.0)),
-            _ => None,
-        }
-    }
-
-    fn value(&self) -> Value<'_> {
-        Value::Ascii(self.as_bytes())
-    }
-}
-
-impl Listed for Qos {
-    const TYPE: DataType = DataType::QOS;
-
-    fn of(value: Value<'_>) -> Option<Self> {
-        match value {
-            Value::Qos(qos) => Some(qos),
-            _ => None,
-        }
-    }
-
-    fn value(&self) -> Value<'_> {
-        Value::Qos(*self)
-    }
-}
-
-impl<'a, T: Listed> Member<'a> for Vec<T> {
+impl<'a, T: ListItem<'a>> Member<'a> for Vec<T> {
     /// Items of another type are skipped.
     fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
         let array = if element.data_type == DataType::ARRAY { element.array()? } else { None };
@@ -146,7 +93,8 @@ impl<'a, T: Listed> Member<'a> for Vec<T> {
     }
 
     fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
-        list.array(name, T::TYPE, 0, |array| self.iter().try_for_each(|item| array.value(&item.value())))
+        let (data_type, len) = T::FORM;
+        list.array(name, data_type, len, |array| self.iter().try_for_each(|item| array.value(&item.value())))
     }
 }
 
@@ -189,8 +137,8 @@ impl fmt::Debug for OwnedState {
     }
 }
 
-/// Item type of the arrays in a request's payload.
-pub trait ListItem<'a>: Copy {
+/// Item type of arrays.
+pub trait ListItem<'a>: Sized {
     /// Data type of the items, and length of each item in bytes; 0 if each item has its own length.
     const FORM: (DataType, u16);
 
@@ -198,49 +146,54 @@ pub trait ListItem<'a>: Copy {
     fn of(value: Value<'a>) -> Option<Self>;
 
     /// Returns the item as a value.
-    fn value(self) -> Value<'a>;
+    fn value(&self) -> Value<'_>;
 }
 
-impl<'a> ListItem<'a> for &'a [u8] {
-    const FORM: (DataType, u16) = (DataType::ASCII_STRING, 0);
-
-    fn of(value: Value<'a>) -> Option<Self> {
-        match value {
-            Value::Ascii(bytes) | Value::Utf8(bytes) | Value::Buffer(bytes) => Some(bytes),
-            Value::Rmtes(bytes) => Some(bytes.0),
-            Value::Blank => Some(&[]),
-            _ => None,
-        }
-    }
-
-    fn value(self) -> Value<'a> {
-        Value::Ascii(self)
-    }
-}
-
-macro_rules! integer_items {
-    ($($type:ty, $len:literal;)*) => {$(
+/// Item types: the form of the items, the values that are read as an item, and the value that is written.
+macro_rules! items {
+    ($item:ident; $($type:ty = ($kind:ident, $len:literal) { $($given:pat => $of:expr,)* } $value:expr;)*) => {$(
         impl<'a> ListItem<'a> for $type {
-            const FORM: (DataType, u16) = (DataType::INT, $len);
+            const FORM: (DataType, u16) = (DataType::$kind, $len);
 
             fn of(value: Value<'a>) -> Option<Self> {
                 match value {
-                    Value::Int(number) => number.try_into().ok(),
-                    Value::UInt(number) => number.try_into().ok(),
+                    $($given => $of,)*
                     _ => None,
                 }
             }
 
-            fn value(self) -> Value<'a> {
-                Value::Int(i64::from(self))
+            fn value(&self) -> Value<'_> {
+                let $item = self;
+                $value
             }
         }
     )*};
 }
 
-integer_items! {
-    i16, 2;
-    i32, 4;
+items! {
+    item;
+    Domain = (UINT, 0) {
+        Value::UInt(number) => number.try_into().ok().map(Self),
+    } Value::UInt(item.0.into());
+    Qos = (QOS, 0) {
+        Value::Qos(qos) => Some(qos),
+    } Value::Qos(*item);
+    String = (ASCII_STRING, 0) {
+        given @ (Value::Ascii(_) | Value::Utf8(_) | Value::Buffer(_) | Value::Rmtes(_)) => <&[u8]>::of(given).map(text),
+    } Value::Ascii(item.as_bytes());
+    &'a [u8] = (ASCII_STRING, 0) {
+        Value::Ascii(bytes) | Value::Utf8(bytes) | Value::Buffer(bytes) => Some(bytes),
+        Value::Rmtes(bytes) => Some(bytes.0),
+        Value::Blank => Some(&[]),
+    } Value::Ascii(item);
+    i16 = (INT, 2) {
+        Value::Int(number) => number.try_into().ok(),
+        Value::UInt(number) => number.try_into().ok(),
+    } Value::Int((*item).into());
+    i32 = (INT, 4) {
+        Value::Int(number) => number.try_into().ok(),
+        Value::UInt(number) => number.try_into().ok(),
+    } Value::Int((*item).into());
 }
 
 /// Items of one type: given for encoding, or read from an array.
@@ -252,7 +205,7 @@ pub enum List<'a, T> {
     Read(Array<'a>),
 }
 
-impl<'a, T: ListItem<'a>> List<'a, T> {
+impl<'a, T: ListItem<'a> + Copy> List<'a, T> {
     /// Returns the number of items; for a received array, the count that it states.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -305,11 +258,8 @@ macro_rules! elements {
         }
 
         impl $(<$life>)? $name $(<$life>)? {
-            /// Reads the elements of a list; unknown elements are skipped.
-            ///
-            /// # Errors
-            ///
-            /// Fails if an element is truncated, or its bytes are not valid for its type.
+            /// Reads the elements of a list; unknown elements are skipped. Fails if an element is truncated, or its
+            /// bytes are not valid for its type.
             pub fn read_elements<'e>(
                 list: &$crate::rwf::ElementList<'e>,
             ) -> Result<Self, $crate::Malformed> $(where 'e: $life)? {

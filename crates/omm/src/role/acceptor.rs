@@ -39,7 +39,7 @@ use tapeline_nanos::Nanos;
 use super::downloads::{Downloads, Progress};
 pub use super::peer::ConnectionCounters;
 use super::peer::{Login, Peer};
-use super::{Outbox, Over, Sent};
+use super::{Outbox, Over, Sent, application};
 use crate::domain::directory::ServiceEntry;
 use crate::domain::post::{self, Nak};
 use crate::domain::{
@@ -141,24 +141,9 @@ pub enum AcceptorEvent<'a> {
     Malformed(Malformed),
 }
 
-/// Receiver of the events.
-pub trait AcceptorApplication {
+application! {
     /// Handles an event on the connection of `acceptor`.
-    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: AcceptorEvent<'_>);
-}
-
-impl<F: FnMut(&mut Acceptor, &mut dyn Outbox, AcceptorEvent<'_>)> AcceptorApplication for F {
-    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: AcceptorEvent<'_>) {
-        self(acceptor, out, event);
-    }
-}
-
-pub(super) type Call<'c> = super::Call<'c, dyn AcceptorApplication + 'c>;
-
-impl Call<'_> {
-    pub(super) fn event(&mut self, acceptor: &mut Acceptor, event: AcceptorEvent<'_>) {
-        self.application.event(acceptor, self.out, event);
-    }
+    AcceptorApplication: Acceptor, AcceptorEvent
 }
 
 /// One connection of an NI provider. See the [module](self).
@@ -227,11 +212,7 @@ impl Acceptor {
         self.peer.counters
     }
 
-    /// Processes one message.
-    ///
-    /// # Errors
-    ///
-    /// The connection is over: close it after the queued output is sent.
+    /// Processes one message. Fails if the connection is over: close it after the queued output is sent.
     pub fn message(
         &mut self,
         _now: Nanos,
@@ -250,11 +231,8 @@ impl Acceptor {
         self.peer.verdict()
     }
 
-    /// Does the work that is due, and sends queued output. Returns the time of the next call, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// The connection is over: close it.
+    /// Does the work that is due, and sends queued output. Returns the time of the next call, if there is one. Fails if
+    /// the connection is over: close it.
     pub fn tick(
         &mut self,
         now: Nanos,
@@ -337,11 +315,7 @@ impl Acceptor {
         }
     }
 
-    /// Accepts the provider's login.
-    ///
-    /// # Errors
-    ///
-    /// Fails if no message can hold the attributes.
+    /// Accepts the provider's login. Fails if no message can hold the attributes.
     pub fn accept_login(
         &mut self,
         out: &mut dyn Outbox,
@@ -351,11 +325,7 @@ impl Acceptor {
         self.refresh_login(out, &LoginRefresh::accepting(request, features))
     }
 
-    /// As [`Acceptor::accept_login`], with a refresh from the application.
-    ///
-    /// # Errors
-    ///
-    /// Fails if no message can hold the attributes.
+    /// As [`Acceptor::accept_login`], with a refresh from the application. Fails if no message can hold the attributes.
     pub fn refresh_login(
         &mut self,
         out: &mut dyn Outbox,
@@ -413,11 +383,7 @@ impl Acceptor {
     }
 
     /// Sends a post to the provider: on the stream of an item that it publishes, or on the login stream with a key. The
-    /// acknowledgement arrives as [`AcceptorEvent::Ack`].
-    ///
-    /// # Errors
-    ///
-    /// Fails if `write` refuses, or a member is too long.
+    /// acknowledgement arrives as [`AcceptorEvent::Ack`]. Fails if `write` refuses, or a member is too long.
     pub fn post(
         &mut self,
         out: &mut dyn Outbox,
@@ -427,11 +393,8 @@ impl Acceptor {
         self.send(header.stream_id, out, &mut |room| header.encode_with(room, &mut *write))
     }
 
-    /// Sends a generic message to the provider, on the same streams as a post.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `write` refuses, or a member is too long.
+    /// Sends a generic message to the provider, on the same streams as a post. Fails if `write` refuses, or a member is
+    /// too long.
     pub fn generic(
         &mut self,
         out: &mut dyn Outbox,

@@ -45,7 +45,7 @@ use tapeline_nanos::Nanos;
 
 use super::downloads::Downloads;
 use super::peer::{Login, Peer, after};
-use super::{Outbox, Over};
+use super::{Outbox, Over, application};
 use crate::domain::standby::ConnectionStatus;
 use crate::domain::{DictionaryRequest, LoginRequest, RoundTrip, View};
 use crate::rwf::{
@@ -233,24 +233,9 @@ pub enum ProviderEvent<'a> {
     Malformed(Malformed),
 }
 
-/// Receiver of the events.
-pub trait ProviderApplication {
+application! {
     /// Handles an event on the connection of `provider`. Answers can be sent at once.
-    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>);
-}
-
-impl<F: FnMut(&mut Provider, &mut dyn Outbox, ProviderEvent<'_>)> ProviderApplication for F {
-    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: ProviderEvent<'_>) {
-        self(provider, out, event);
-    }
-}
-
-pub(super) type Call<'c> = super::Call<'c, dyn ProviderApplication + 'c>;
-
-impl Call<'_> {
-    pub(super) fn event(&mut self, provider: &mut Provider, event: ProviderEvent<'_>) {
-        self.application.event(provider, self.out, event);
-    }
+    ProviderApplication: Provider, ProviderEvent
 }
 
 /// Provider of one connection. See the [module](self).
@@ -367,11 +352,7 @@ impl Provider {
         self.peer.settle(out)
     }
 
-    /// Processes one message.
-    ///
-    /// # Errors
-    ///
-    /// The connection is over: close it after the queued output is sent.
+    /// Processes one message. Fails if the connection is over: close it after the queued output is sent.
     pub fn message(
         &mut self,
         now: Nanos,
@@ -394,11 +375,8 @@ impl Provider {
         self.peer.verdict()
     }
 
-    /// Does the work that is due, and sends queued output. Returns the time of the next call, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// The connection is over: close it.
+    /// Does the work that is due, and sends queued output. Returns the time of the next call, if there is one. Fails if
+    /// the connection is over: close it.
     pub fn tick(
         &mut self,
         now: Nanos,

@@ -24,7 +24,7 @@ use crate::Malformed;
 /// assert_eq!(list.find("ApplicationId")?.map(|id| id.data), Some(&b"256"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct ElementList<'a> {
     number: Option<u16>,
     set_data: Option<SetData<'a>>,
@@ -39,30 +39,14 @@ pub struct ElementList<'a> {
 
 impl<'a> ElementList<'a> {
     /// Reads the head of a list that occupies all of `bytes`. No bytes, or a first byte without flags, is an empty
-    /// list.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the head is truncated.
+    /// list. Fails if the head is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         Self::parse_with(bytes, &SetDefinitions::NONE)
     }
 
-    /// As [`ElementList::parse`], in a container with set definitions.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the head is truncated.
+    /// As [`ElementList::parse`], in a container with set definitions. Fails if the head is truncated.
     pub fn parse_with(bytes: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Self, Malformed> {
-        let mut list = Self {
-            number: None,
-            set_data: None,
-            definition: None,
-            set_end: 0,
-            count: 0,
-            entries: &[],
-            end: bytes.len(),
-        };
+        let mut list = Self { end: bytes.len(), ..Self::default() };
         let mut cursor = Cursor::new(bytes);
         if cursor.is_empty() {
             return Ok(list);
@@ -92,11 +76,8 @@ impl<'a> ElementList<'a> {
         Elements { set, rest: self.entries, left: self.count, end: self.end }
     }
 
-    /// Returns the first element with this name. The values of the elements before it are not read.
-    ///
-    /// # Errors
-    ///
-    /// Fails at a fault in the entries up to that element.
+    /// Returns the first element with this name. The values of the elements before it are not read. Fails at a fault in
+    /// the entries up to that element.
     pub fn find(&self, name: impl AsRef<[u8]>) -> Result<Option<Element<'a>>, Malformed> {
         let name = name.as_ref();
         for element in self.iter() {
@@ -178,11 +159,7 @@ pub struct Element<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// Returns the value.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the bytes are not valid for the type.
+    /// Returns the value. Fails if the bytes are not valid for the type.
     pub fn value(&self) -> Result<Value<'a>, Malformed> {
         Value::decode(self.data_type, self.data)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Consumer, Handle};
 use crate::domain::RoundTrip;
-use crate::role::{DownloadFailed, Outbox};
+use crate::role::{DownloadFailed, Outbox, application};
 use crate::rwf::{AckHeader, MessageView};
 use crate::{Dictionary, Malformed, State};
 
@@ -94,23 +94,8 @@ pub enum ConsumerEvent<'a> {
     Malformed(Malformed),
 }
 
-/// Receiver of the events.
-pub trait ConsumerApplication {
+application! {
     /// Handles an event. Output of `consumer` goes to `out`; sending, opening and closing are allowed here as well as
     /// later.
-    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: ConsumerEvent<'_>);
-}
-
-impl<F: FnMut(&mut Consumer, &mut dyn Outbox, ConsumerEvent<'_>)> ConsumerApplication for F {
-    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: ConsumerEvent<'_>) {
-        self(consumer, out, event);
-    }
-}
-
-pub(super) type Call<'c> = super::super::Call<'c, dyn ConsumerApplication + 'c>;
-
-impl Call<'_> {
-    pub(super) fn event(&mut self, consumer: &mut Consumer, event: ConsumerEvent<'_>) {
-        self.application.event(consumer, self.out, event);
-    }
+    ConsumerApplication: Consumer, ConsumerEvent
 }

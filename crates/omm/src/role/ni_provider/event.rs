@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::NiProvider;
 use crate::role::watchlist::Handle;
-use crate::role::{DownloadFailed, Outbox};
+use crate::role::{DownloadFailed, Outbox, application};
 use crate::rwf::MessageView;
 use crate::{Dictionary, Malformed, State};
 
@@ -61,22 +61,7 @@ pub enum NiProviderEvent<'a> {
     Malformed(Malformed),
 }
 
-/// Receiver of the events.
-pub trait NiProviderApplication {
+application! {
     /// Handles an event. Output of `provider` goes to `out`.
-    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: NiProviderEvent<'_>);
-}
-
-impl<F: FnMut(&mut NiProvider, &mut dyn Outbox, NiProviderEvent<'_>)> NiProviderApplication for F {
-    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: NiProviderEvent<'_>) {
-        self(provider, out, event);
-    }
-}
-
-pub(super) type Call<'c> = super::super::Call<'c, dyn NiProviderApplication + 'c>;
-
-impl Call<'_> {
-    pub(super) fn event(&mut self, provider: &mut NiProvider, event: NiProviderEvent<'_>) {
-        self.application.event(provider, self.out, event);
-    }
+    NiProviderApplication: NiProvider, NiProviderEvent
 }
