@@ -85,8 +85,7 @@ impl Feed {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// One update: symbols, its lateness as the price, its due time as the size. A tickerplant adds its time in
-    /// front.
+    /// One update: symbols, its lateness as the price, its due time as the size. A tickerplant puts its time in front.
     fn update(&self, out: &mut [u8], due: Nanos, now: Nanos) -> Result<usize, Refused> {
         let (late, due) = (now.since(due) as f64, due.0 as i64);
         let mut message = Encoder::message(out, MessageKind::Async)?;

@@ -232,16 +232,13 @@ impl BenchArgs {
         let (mut rounds, mut generators): (Vec<Round>, _) = (Vec::new(), Vec::new());
         for waits in &self.waiting {
             let bench = Bench {
+                args: self,
                 duration,
-                warm_up: self.warm_up,
-                rows: self.rows,
                 // The relay uses sockets of the same kind.
                 is_local: self.target.as_ref().map_or(self.socket == Socket::Unix, Place::is_local),
                 waits: *waits,
-                cpus: self.cpus.as_ref().map(|cores| cores.0.clone()).unwrap_or_default(),
-                keeps_times: self.times,
-                folder: folder.path().to_owned(),
-                stop: stop.clone(),
+                folder: folder.path(),
+                stop: &stop,
             };
             generators.push(Generator { waiting: *waits, limit_hz: bench.limit()? });
             for rate in &rates {

@@ -13,8 +13,7 @@ use tapeline_wire::Error;
 use tapeline_wire::streams::Socket;
 use tapeline_wire::tcp::Received;
 
-/// Where a tickerplant listens: `HOST:PORT`, the path of a Unix-domain socket, or `@` and its name in the abstract
-/// namespace.
+/// Where a tickerplant listens: `HOST:PORT`, the path of a Unix-domain socket, or `@` and an abstract name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place(String);
 
@@ -74,8 +73,7 @@ fn connected(mut socket: Socket) -> anyhow::Result<Socket> {
     bail!("nobody answers")
 }
 
-/// The environment variable with the login, `USER:PASSWORD`: other users of the machine can see command lines, but
-/// not the environment.
+/// The environment variable with the login, `USER:PASSWORD`: other users can see command lines, but not it.
 const LOGIN: &str = "TICK_LOGIN";
 
 /// The longest sleep while waiting, so that a signal is handled soon.
@@ -94,7 +92,7 @@ pub(super) enum Came {
 /// A logged-in connection to a tickerplant.
 pub(super) struct TickLink {
     socket: Socket,
-    frames: Frames,
+    pub(super) frames: Frames,
     spins: bool,
 }
 
@@ -151,7 +149,7 @@ impl TickLink {
         self.send(&room[..len]).map(|_| ())
     }
 
-    /// Reads once, after a wait if it does not spin. The data is then in [`frames`](Self::frames).
+    /// Reads once, after a wait if it does not spin. The data is then in [`frames`](Self#structfield.frames).
     pub(super) fn receive(&mut self) -> anyhow::Result<Came> {
         match self.socket.receive(self.frames.room()) {
             Ok(Received::Bytes(count)) => {
@@ -170,11 +168,6 @@ impl TickLink {
             self.socket.wait(false, NAP);
         }
         Ok(Came::Nothing)
-    }
-
-    /// The received frames.
-    pub(super) const fn frames(&mut self) -> &mut Frames {
-        &mut self.frames
     }
 }
 

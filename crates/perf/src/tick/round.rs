@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::run_folder::{HopLatency, Process, Run, RunFolder, Throughput};
@@ -17,22 +17,17 @@ use super::feed::Sent;
 use super::place::Place;
 use super::relay::Listening;
 use super::sink::{Received, Subscribed, WINDOW_NS, decode};
-use super::{Journal, Middle, Waits};
+use super::{BenchArgs, Journal, Middle, Waits};
 
 /// The settings that all rates share.
-pub(super) struct Bench {
+pub(super) struct Bench<'a> {
+    pub(super) args: &'a BenchArgs,
     pub(super) duration: Duration,
-    pub(super) warm_up: Duration,
-    pub(super) rows: u64,
     pub(super) is_local: bool,
     pub(super) waits: Waits,
-    /// Cores of publisher, tickerplant and subscriber; a shorter list repeats.
-    pub(super) cpus: Vec<usize>,
-    /// Whether each run folder contains all latencies.
-    pub(super) keeps_times: bool,
     /// The parent of the run folders.
-    pub(super) folder: PathBuf,
-    pub(super) stop: Stop,
+    pub(super) folder: &'a Path,
+    pub(super) stop: &'a Stop,
 }
 
 /// The program between publisher and subscriber.
@@ -91,8 +86,7 @@ impl Round {
         self.through == RELAY
     }
 
-    /// Adds where updates pile up: if the relay with the same ends and sockets keeps up, the ends were not too
-    /// slow.
+    /// Adds where updates pile up: if the relay with the same ends keeps up, the ends were not too slow.
     pub(super) fn blame(&mut self, relay: &Self) {
         if self.verdict == OVERFLOW {
             let does_keep_up = !relay.verdict.starts_with(OVERFLOW);
@@ -116,7 +110,7 @@ struct PlantReady {
     kdb: Listening,
 }
 
-impl Bench {
+impl Bench<'_> {
     /// The maximum updates a second that the publisher can send to a reader that does no work.
     pub(super) fn limit(&self) -> anyhow::Result<f64> {
         self.make_scratch()?;
@@ -124,7 +118,7 @@ impl Bench {
         let start = Clock::calibrate().now() + LEAD.as_nanos() as u64;
         let arguments = self.feed(&place, 0, start, (Duration::ZERO, LIMIT));
         let mut feed = Part::start("publisher", &arguments)?;
-        let sent: Sent = feed.says(LEAD + LIMIT + PATIENCE, &self.stop, || {})?;
+        let sent: Sent = feed.says(LEAD + LIMIT + PATIENCE, self.stop, || {})?;
         Ok(sent.rate_hz)
     }
 
@@ -135,24 +129,23 @@ impl Bench {
         let (mut server, place) = self.server(through)?;
         let clock = Clock::calibrate();
         let start = clock.now() + LEAD.as_nanos() as u64;
-        let times = (self.warm_up, self.duration);
+        let times = (self.args.warm_up, self.duration);
         let arguments = self.sink(through, &place, (rate, start), &folder);
         let mut sink = Part::start("subscriber", &arguments)?;
-        let _: Subscribed = sink.says(READY, &self.stop, || {})?;
+        let _: Subscribed = sink.says(READY, self.stop, || {})?;
         let mut feed = Part::start("publisher", &self.feed(&place, rate, start, times))?;
-        let over = LEAD + self.warm_up + self.duration + PATIENCE;
-        let sent: Sent = feed.says(over, &self.stop, || server.iter_mut().for_each(Part::look))?;
-        let received: Received =
-            sink.says(PATIENCE, &self.stop, || server.iter_mut().for_each(Part::look))?;
+        let over = LEAD + self.args.warm_up + self.duration + PATIENCE;
+        let sent: Sent = feed.says(over, self.stop, || server.iter_mut().for_each(Part::look))?;
+        let received: Received = sink.says(PATIENCE, self.stop, || server.iter_mut().for_each(Part::look))?;
         if let Some(server) = server.as_mut().filter(|_| received.is_cut_off) {
             server.still_runs()?;
         }
         let (latency, service) = (decode(&received.latency)?, decode(&received.service)?);
         let evidence = evidence(rate, &sent, &received, &latency);
-        let started = start + self.warm_up.as_nanos() as u64;
+        let started = start + self.args.warm_up.as_nanos() as u64;
         let mut run =
             Run::new("tick", started, self.duration, evidence, Vec::new(), Environment::read(&clock));
-        let missing = note_missing(&mut run, sent.updates * self.rows, &received);
+        let missing = note_missing(&mut run, sent.updates * self.args.rows, &received);
         let seconds = self.duration.as_secs_f64();
         run.throughput = Throughput::new((seconds * rate as f64) as u64, received.bytes, self.duration);
         let hops = [("sent→received", &service), ("due→received", &latency)];
@@ -193,8 +186,8 @@ impl Bench {
         // Unknown for a foreign tickerplant.
         let journal = if let Through::Ours(_, journal) = through { Some(*journal) } else { None };
         serde_json::json!({
-            "through": through.to_string(), "rate": rate, "rows": self.rows, "journal": journal, "unix": self.is_local,
-            "waiting": self.waits, "cpus": self.cpus, "warm_up_s": self.warm_up.as_secs_f64(),
+            "through": through.to_string(), "rate": rate, "rows": self.args.rows, "journal": journal, "unix": self.is_local,
+            "waiting": self.waits, "cpus": self.cpus(), "warm_up_s": self.args.warm_up.as_secs_f64(),
         })
     }
 
@@ -231,7 +224,7 @@ impl Bench {
         arguments.extend(["--format", "json", "--config"].map(str::to_owned));
         arguments.push(file.display().to_string());
         let mut server = Part::start(role, &arguments)?;
-        let said = server.says(READY, &self.stop, || {})?;
+        let said = server.says(READY, self.stop, || {})?;
         Ok((server, said))
     }
 
@@ -276,7 +269,7 @@ impl Bench {
 
     /// The configuration of a plant without feeds, whose only ticks are rows of kdb+ clients.
     fn plant(&self, journal: Journal) -> String {
-        let cpu = self.cpus.get(1 % self.cpus.len().max(1)).map(|core| format!("cpu = {core}\n"));
+        let cpu = self.cpu(1).map(|core| format!("cpu = {core}\n"));
         let kept = match journal {
             Journal::None => String::new(),
             Journal::Written | Journal::Synced => {
@@ -319,13 +312,18 @@ impl Bench {
         arguments.extend(self.spins().then(|| "--spins".to_owned()));
         self.add_cpu(&mut arguments, 1);
         let mut relay = Part::start(role, &arguments)?;
-        let said: Listening = relay.says(READY, &self.stop, || {})?;
+        let said: Listening = relay.says(READY, self.stop, || {})?;
         Ok((relay, self.place(said.address)?))
     }
 
     fn feed(&self, place: &Place, rate: u64, start: Nanos, times: (Duration, Duration)) -> Vec<String> {
         let mut arguments = self.part("feed", place, start, times, 0);
-        arguments.extend(["--rate".to_owned(), rate.to_string(), "--rows".to_owned(), self.rows.to_string()]);
+        arguments.extend([
+            "--rate".to_owned(),
+            rate.to_string(),
+            "--rows".to_owned(),
+            self.args.rows.to_string(),
+        ]);
         arguments
     }
 
@@ -338,14 +336,14 @@ impl Bench {
         folder: &RunFolder,
     ) -> Vec<String> {
         let expected = tapeline_measure::Pacer::per_second(rate, start)
-            .due_by(start + (self.warm_up + self.duration).as_nanos() as u64)
-            .saturating_mul(self.rows);
-        let mut arguments = self.part("sink", place, start, (self.warm_up, self.duration), 2);
+            .due_by(start + (self.args.warm_up + self.duration).as_nanos() as u64)
+            .saturating_mul(self.args.rows);
+        let mut arguments = self.part("sink", place, start, (self.args.warm_up, self.duration), 2);
         arguments.extend(["--expect".to_owned(), expected.to_string()]);
         if matches!(through, Through::Relay) {
             arguments.push("--bare".to_owned());
         }
-        if self.keeps_times {
+        if self.args.times {
             arguments.extend(["--times".to_owned(), folder.path().join("times.csv").display().to_string()]);
         }
         arguments
@@ -372,9 +370,18 @@ impl Bench {
         arguments
     }
 
+    /// Cores of publisher, tickerplant and subscriber; a shorter list repeats.
+    fn cpus(&self) -> &[usize] {
+        self.args.cpus.as_ref().map_or(&[], |cores| &cores.0)
+    }
+
+    fn cpu(&self, part: usize) -> Option<&usize> {
+        self.cpus().iter().cycle().nth(part)
+    }
+
     /// Adds the core of a part, by the part's number.
     fn add_cpu(&self, arguments: &mut Vec<String>, part: usize) {
-        if let Some(core) = self.cpus.get(part % self.cpus.len().max(1)) {
+        if let Some(core) = self.cpu(part) {
             arguments.extend(["--cpu".to_owned(), core.to_string()]);
         }
     }

@@ -62,13 +62,6 @@ pub(super) struct Received {
 /// The length of a window.
 pub(super) const WINDOW_NS: u64 = 100_000_000;
 
-/// One row: ns since 1970.
-struct Times {
-    due: Nanos,
-    sent: Nanos,
-    received: Nanos,
-}
-
 /// How long to wait for late updates after the last one was due.
 const DRAIN_NS: u64 = 3_000_000_000;
 
@@ -113,7 +106,7 @@ impl SinkPart {
                 }
                 Came::End => anyhow::bail!("the tickerplant has closed the connection"),
             }
-            while let Some(message) = link.frames().next()? {
+            while let Some(message) = link.frames.next()? {
                 let view = message.view()?;
                 if message.kind == MessageKind::Response {
                     if let tapeline_kdb::View::Error(text) = view {
@@ -148,7 +141,8 @@ struct Arrivals {
     service: Recorder,
     lateness: Lateness,
     series: Series,
-    times: Vec<Times>,
+    /// When each row was due, sent and received.
+    times: Vec<[Nanos; 3]>,
     /// Maximum length of `times`.
     room: usize,
 }
@@ -193,13 +187,13 @@ impl Arrivals {
             // Rows beyond the expected number are counted, but their times are not stored.
             if self.times.len() < self.room {
                 let sent = Nanos((now.0 as i64 - since_sent) as u64);
-                self.times.push(Times { due, sent, received: now });
+                self.times.push([due, sent, now]);
             }
         }
     }
 
     /// The figures, and the times of the rows.
-    fn finish(self) -> (Received, Vec<Times>) {
+    fn finish(self) -> (Received, Vec<[Nanos; 3]>) {
         let received = Received {
             latency: BASE64.encode(&self.latency.encode()),
             service: BASE64.encode(&self.service.encode()),
@@ -212,10 +206,10 @@ impl Arrivals {
 }
 
 /// Writes a line for each latency, in the order of arrival.
-fn write_times(path: &Path, times: &[Times]) -> io::Result<()> {
+fn write_times(path: &Path, times: &[[Nanos; 3]]) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     writeln!(out, "due_ns,sent_ns,received_ns")?;
-    for Times { due, sent, received } in times {
+    for [due, sent, received] in times {
         writeln!(out, "{},{},{}", due.0, sent.0, received.0)?;
     }
     out.flush()
