@@ -6,7 +6,7 @@ use tapeline_measure::figures;
 use tapeline_omm::rwf::{
     DataType, MapAction, SetDefinitions, SetDefinitionsEncoder, SetEntry, encode_field_set,
 };
-use tapeline_omm::{Dictionary, Fid, Refused};
+use tapeline_omm::{Dictionary, Fid, Refused, Value};
 
 use super::super::stamp;
 use super::payload::{Content, LONGEST, Order, Orders, Payload};
@@ -99,7 +99,7 @@ impl Reader<'_> {
         let timed: Box<[Field]> = RESERVED
             .into_iter()
             .filter(|fid| is_image && self.dictionary.field(*fid).is_some())
-            .map(|fid| Field { fid, value: Kept::Blank })
+            .map(|fid| Field { fid, value: Kept::Plain(Value::Blank) })
             .collect();
         let content = if is_book {
             Content::Orders(self.orders(body.only_child("map")?, timed)?)
@@ -131,7 +131,7 @@ impl Reader<'_> {
         let name = definition.map_or("", |definition| &*definition.name);
         let value = Kept::read(data_type, entry)
             .map_err(|what| entry.fault(format!("field {fid} ({name}): {what}"), ""))?;
-        if let Kept::Enum(number) = value
+        if let Kept::Plain(Value::Enum(number)) = value
             && let Some(table) = self.dictionary.enumeration(fid)
             && table.value(number).is_none()
         {

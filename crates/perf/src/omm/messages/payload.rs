@@ -51,10 +51,12 @@ impl Payload {
     /// # Errors
     /// The values cannot be encoded.
     pub(super) fn new(content: Content) -> Result<Self, Refused> {
+        let mut payload = Self { content, encoded: Box::default() };
         let mut bytes = vec![0; LONGEST];
-        let len = content.encode(&mut bytes, None)?;
+        let len = payload.encode(&mut bytes, None)?;
         bytes.truncate(len);
-        Ok(Self { content, encoded: bytes.into() })
+        payload.encoded = bytes.into();
+        Ok(payload)
     }
 
     /// The container type: a field list or a map.
@@ -70,20 +72,12 @@ impl Payload {
         &self.encoded
     }
 
-    /// Encodes all values at the start of `out`, followed by the stamp if there is one (in a map: in its summary);
-    /// returns the number of bytes.
+    /// Encodes all values, then the stamp if there is one (a map's in its summary); returns the number of bytes.
     #[inline]
     pub(in super::super) fn encode(&self, out: &mut [u8], stamp: Option<Stamp>) -> Result<usize, Refused> {
-        self.content.encode(out, stamp)
-    }
-}
-
-impl Content {
-    #[inline]
-    fn encode(&self, out: &mut [u8], stamp: Option<Stamp>) -> Result<usize, Refused> {
-        match self {
-            Self::Fields(fields) => Ok(list(out, fields, stamp)?),
-            Self::Orders(orders) => orders.encode(out, stamp),
+        match &self.content {
+            Content::Fields(fields) => Ok(list(out, fields, stamp)?),
+            Content::Orders(orders) => orders.encode(out, stamp),
         }
     }
 }

@@ -242,24 +242,21 @@ fn what_is_wrong_is_said_with_file_line_and_field() {
     }
 }
 
+/// The messages of the file with `from` replaced by `to`, and the notes on it.
+fn noted(from: &str, to: &str) -> (Messages, file::Notes) {
+    let mut notes = Vec::new();
+    let messages = file::parse(&SMALL.replacen(from, to, 1), Dictionary::builtin(), &mut notes);
+    (messages.unwrap(), notes)
+}
+
 #[test]
 fn a_value_that_its_enumeration_does_not_have_is_said_and_taken() {
-    for (value, noted) in
-        [("1", None), ("99", Some("field 3428 (ORDER_SIDE) is 99, which its enumeration does not have"))]
-    {
-        let text =
-            SMALL.replacen("RSSL_DT_ENUM\" data=\"2\"", &format!("RSSL_DT_ENUM\" data=\"{value}\""), 1);
-        let mut notes = Vec::new();
-        assert!(file::parse(&text, Dictionary::builtin(), &mut notes).is_ok());
-        match noted {
-            None => assert_eq!(notes, []),
-            Some(noted) => {
-                let [(line, what)] = &notes[..] else { panic!("{notes:?}") };
-                assert_eq!(*line, 23);
-                assert!(what.starts_with(noted) && what.contains("by the dictionary it has 0-"), "{what}");
-            }
-        }
-    }
+    let of = |value: &str| noted("ENUM\" data=\"2\"", &format!("ENUM\" data=\"{value}\"")).1;
+    assert_eq!(of("1"), []);
+    let notes = of("99");
+    let [(23, what)] = &notes[..] else { panic!("{notes:?}") };
+    assert!(what.starts_with("field 3428 (ORDER_SIDE) is 99, which its enumeration does not have"), "{what}");
+    assert!(what.contains("by the dictionary it has 0-"), "{what}");
 }
 
 /// Every text is accepted or refused without a panic, and an accepted one can be encoded.
@@ -305,14 +302,11 @@ fn any_text() {
 
 #[test]
 fn what_is_longer_than_the_dictionary_says_is_noted_and_sent() {
-    let mut notes = Vec::new();
-    let long = SMALL.replace("\"BOS\"", "\"MarketMaker1\"");
-    let messages = file::parse(&long, Dictionary::builtin(), &mut notes).unwrap();
-    assert_eq!(notes.len(), 1);
-    assert_eq!(notes[0].0, 12);
+    let (messages, notes) = noted("\"BOS\"", "\"MarketMaker1\"");
+    let [(12, what)] = &notes[..] else { panic!("{notes:?}") };
     assert!(
-        notes[0].1.starts_with("field 4451 (BID_SRC) has 12 bytes; by the dictionary it has 6 at most"),
-        "{notes:?}"
+        what.starts_with("field 4451 (BID_SRC) has 12 bytes; by the dictionary it has 6 at most"),
+        "{what}"
     );
     assert_eq!(shown(messages.market_price.generics[0].encoded()), "BID_SRC=MarketMaker1");
 }

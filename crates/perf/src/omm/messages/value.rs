@@ -16,18 +16,9 @@ pub(super) struct Field {
 /// A value that the payload owns.
 #[derive(Debug)]
 pub(super) enum Kept {
-    Blank,
-    Int(i64),
-    UInt(u64),
-    Float(f32),
-    Double(f64),
-    Real(Real),
-    Date(Date),
-    Time(Time),
-    DateTime(DateTime),
-    Qos(Qos),
+    /// Anything but a state, text or bytes.
+    Plain(Value<'static>),
     State(Box<KeptState>),
-    Enum(u16),
     /// Text or bytes, by their type.
     Text(DataType, Box<[u8]>),
 }
@@ -47,13 +38,13 @@ impl Field {
     pub(super) fn write(&self, list: &mut FieldListEncoder<'_>) -> Result<(), Full> {
         // The common types of price records have their own inlined calls.
         match &self.value {
-            Kept::Real(value) => list.real(self.fid, *value),
-            Kept::UInt(value) => list.uint(self.fid, *value),
-            Kept::Enum(value) => list.enumeration(self.fid, *value),
+            Kept::Plain(Value::Real(value)) => list.real(self.fid, *value),
+            Kept::Plain(Value::UInt(value)) => list.uint(self.fid, *value),
+            Kept::Plain(Value::Enum(value)) => list.enumeration(self.fid, *value),
             Kept::Text(_, text) => list.raw(self.fid, text),
-            Kept::Time(value) => list.time(self.fid, *value),
-            Kept::Date(value) => list.date(self.fid, *value),
-            Kept::Blank => list.blank(self.fid),
+            Kept::Plain(Value::Time(value)) => list.time(self.fid, *value),
+            Kept::Plain(Value::Date(value)) => list.date(self.fid, *value),
+            Kept::Plain(Value::Blank) => list.blank(self.fid),
             other => list.value(self.fid, &other.value()),
         }
     }
@@ -63,23 +54,13 @@ impl Kept {
     /// The value in the codec's form.
     pub(super) fn value(&self) -> Value<'_> {
         match self {
-            Self::Blank => Value::Blank,
-            Self::Int(value) => Value::Int(*value),
-            Self::UInt(value) => Value::UInt(*value),
-            Self::Float(value) => Value::Float(*value),
-            Self::Double(value) => Value::Double(*value),
-            Self::Real(value) => Value::Real(*value),
-            Self::Date(value) => Value::Date(*value),
-            Self::Time(value) => Value::Time(*value),
-            Self::DateTime(value) => Value::DateTime(*value),
-            Self::Qos(value) => Value::Qos(*value),
+            Self::Plain(value) => *value,
             Self::State(state) => Value::State(State {
                 stream: state.stream,
                 data: state.data,
                 code: state.code,
                 text: &state.text,
             }),
-            Self::Enum(value) => Value::Enum(*value),
             Self::Text(DataType::ASCII_STRING, text) => Value::Ascii(text),
             Self::Text(DataType::UTF8_STRING, text) => Value::Utf8(text),
             Self::Text(DataType::RMTES_STRING, text) => Value::Rmtes(Rmtes(text)),
@@ -87,8 +68,7 @@ impl Kept {
         }
     }
 
-    /// The value of an element: its attribute `data`, or for a QoS or state its own attributes. An empty one is
-    /// blank.
+    /// The value of an element: its attribute `data`, empty for blank, or for a QoS or state its own attributes.
     ///
     /// # Errors
     /// The value found and the expected form.
@@ -96,7 +76,7 @@ impl Kept {
         let data = element.attribute("data");
         match data_type {
             DataType::QOS | DataType::STATE => match data {
-                Some("") => Ok(Self::Blank),
+                Some("") => Ok(Self::Plain(Value::Blank)),
                 Some(_) => Err("its attribute data can only be empty, for blank".to_owned()),
                 None if data_type == DataType::QOS => qos(element),
                 None => state(element),
@@ -113,27 +93,26 @@ impl Kept {
 
     fn parse(data_type: DataType, data: &str) -> Option<Self> {
         if data.is_empty() {
-            return Some(Self::Blank);
+            return Some(Self::Plain(Value::Blank));
         }
         let text = |text: Vec<u8>| Some(Self::Text(data_type, text.into()));
         let trimmed = data.trim();
-        match data_type {
-            DataType::INT => trimmed.parse().ok().map(Self::Int),
-            DataType::UINT => trimmed.parse().ok().map(Self::UInt),
-            DataType::FLOAT => trimmed.parse().ok().map(Self::Float),
-            DataType::DOUBLE => trimmed.parse().ok().map(Self::Double),
-            DataType::REAL => real(trimmed).map(Self::Real),
-            DataType::DATE => date(trimmed).map(Self::Date),
-            DataType::TIME => time(trimmed).map(Self::Time),
-            DataType::DATETIME => date_time(trimmed).map(Self::DateTime),
-            DataType::ENUM => trimmed.parse().ok().map(Self::Enum),
+        let plain = match data_type {
+            DataType::INT => trimmed.parse().ok().map(Value::Int),
+            DataType::UINT => trimmed.parse().ok().map(Value::UInt),
+            DataType::FLOAT => trimmed.parse().ok().map(Value::Float),
+            DataType::DOUBLE => trimmed.parse().ok().map(Value::Double),
+            DataType::REAL => real(trimmed).map(Value::Real),
+            DataType::DATE => date(trimmed).map(Value::Date),
+            DataType::TIME => time(trimmed).map(Value::Time),
+            DataType::DATETIME => date_time(trimmed).map(Value::DateTime),
+            DataType::ENUM => trimmed.parse().ok().map(Value::Enum),
             DataType::ASCII_STRING if !data.is_ascii() => None,
-            DataType::RMTES_STRING => text(rmtes(data)),
-            DataType::BUFFER | DataType::ASCII_STRING | DataType::UTF8_STRING => {
-                text(data.as_bytes().to_vec())
-            }
+            DataType::RMTES_STRING => return text(rmtes(data)),
+            DataType::BUFFER | DataType::ASCII_STRING | DataType::UTF8_STRING => return text(data.into()),
             _ => None,
-        }
+        };
+        plain.map(Self::Plain)
     }
 }
 
@@ -221,16 +200,16 @@ fn date_time(text: &str) -> Option<DateTime> {
 }
 
 fn qos(element: &Element) -> Result<Kept, String> {
-    let dynamic = number(element, "qosDynamic", 1)?;
-    Ok(Kept::Qos(Qos {
-        timeliness: Timeliness(code(element, "qosTimeliness", "RSSL_QOS_TIME_", 7, |n| {
-            Timeliness(n).name()
-        })?),
-        rate: Rate(code(element, "qosRate", "RSSL_QOS_RATE_", 15, |n| Rate(n).name())?),
-        dynamic: dynamic == 1,
+    let dynamic = number(element, "qosDynamic", 1)? == 1;
+    let timeliness = code(element, "qosTimeliness", "RSSL_QOS_TIME_", 7, |n| Timeliness(n).name())?;
+    let rate = code(element, "qosRate", "RSSL_QOS_RATE_", 15, |n| Rate(n).name())?;
+    Ok(Kept::Plain(Value::Qos(Qos {
+        timeliness: Timeliness(timeliness),
+        rate: Rate(rate),
+        dynamic,
         time_info: number(element, "qosTimeInfo", u16::MAX)?,
         rate_info: number(element, "qosRateInfo", u16::MAX)?,
-    }))
+    })))
 }
 
 fn state(element: &Element) -> Result<Kept, String> {
