@@ -13,7 +13,8 @@ pub(super) struct Bursts {
     lots: Lots,
     /// All messages carry a time.
     stamps_all: bool,
-    is_any: bool,
+    /// Whether the rate is not 0.
+    pub(super) is_any: bool,
     /// Messages sent in total.
     out: u64,
     /// The slice whose burst is next.
@@ -35,8 +36,7 @@ pub(super) struct Due {
 }
 
 impl Bursts {
-    /// `rate` messages per second, `stamps` of them with a time, in `tick_rate` slices per second; the first slice is
-    /// number `begun`.
+    /// `rate` messages per second, `stamps` of them with a time, in `tick_rate` slices per second from slice `begun` on.
     pub(super) fn new(rate: u64, stamps: StampRate, tick_rate: u64, begun: u64, seed: u64) -> Self {
         let stamped = match stamps {
             StampRate::PerSecond(stamped) => stamped,
@@ -53,10 +53,6 @@ impl Bursts {
             left: 0,
             behind_stamp: None,
         }
-    }
-
-    pub(super) fn is_any(&self) -> bool {
-        self.is_any
     }
 
     /// The next message of the slices before number `begun`; `None` if all are sent.
@@ -137,24 +133,18 @@ impl Served {
     }
 }
 
-/// How a connection was served up to its second-last turn. Messages that came due during a delayed turn, the last
-/// before the connection's end is known, do not count against the connection: the peer may have disconnected
-/// meanwhile.
+/// How a connection was served up to its second-last turn. What came due during a delayed last turn, before the
+/// connection's end is known, does not count against it: the peer may have disconnected meanwhile.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standing {
     begun: u64,
-    served: Served,
+    pub(super) served: Served,
 }
 
 impl Standing {
-    /// Begins a turn in which `begun` slices have begun. `served`: the messages due in a number of slices, and those
-    /// sent so far.
+    /// Begins a turn in which `begun` slices have begun. `served`: messages due in a number of slices, and those sent.
     pub(super) fn turn(&mut self, begun: u64, served: impl FnOnce(u64) -> Served) {
         self.served = served(std::mem::replace(&mut self.begun, begun));
-    }
-
-    pub(super) fn served(self) -> Served {
-        self.served
     }
 }
 
@@ -270,13 +260,12 @@ mod tests {
                     bursts.sent();
                 }
             }
-            standing.served()
+            standing.served
         };
         for begun in 1..=40 {
             assert_eq!(turn(begun, 3).share(), 1.0, "{begun}");
         }
-        // A stall of two seconds, in which the peer disconnects: nothing is accepted, and the next turn finds it
-        // gone.
+        // A stall of two seconds: nothing is accepted. The peer disconnects, and the next turn finds it gone.
         assert_eq!(turn(60, 0), Served { due: 120, sent: 120 });
         // It did not disconnect: this counts.
         assert_eq!(turn(60, 0), Served { due: 180, sent: 120 });

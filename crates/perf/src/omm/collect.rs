@@ -34,8 +34,7 @@ use crate::jitter;
 /// When a run is over.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
-    /// This time after the last image; the same time limits the wait for images. Times of the first `delay` do not
-    /// count.
+    /// This time after the last image, and at most this time for images. Times of the first `delay` do not count.
     SteadyState { time: Duration, delay: Duration },
     /// This time after the run began.
     RunTime(Duration),
@@ -229,6 +228,7 @@ fn work_on(number: usize, core: Option<usize>, link: Link, work: impl Fn(usize, 
 }
 
 /// The main thread's state of one working thread.
+#[derive(Default)]
 struct Thread {
     sums: Sums,
     /// The current interval.
@@ -306,18 +306,8 @@ impl<'a> Collector<'a> {
             Thread {
                 sums: Sums::new(run.tool, terms, images),
                 interval: Tally::new(terms),
-                ended: VecDeque::new(),
-                written: 0,
-                asked: VecDeque::new(),
-                at: 0.0,
-                second: 0,
-                messages: 0,
-                is_ready: false,
                 counts_times: !run.limit.waits_for_images(),
-                counts_times_from: None,
-                is_done: false,
-                lost: None,
-                over: None,
+                ..Thread::default()
             }
         });
         let usage = Usage::now()?;
@@ -378,8 +368,7 @@ impl<'a> Collector<'a> {
         delays.chain([second, self.deadline()]).min().unwrap_or(second)
     }
 
-    /// Since when the run's time counts: for a consumer, since the last image; until then, the same time limits the wait
-    /// for images.
+    /// Since when the run's time counts: for a consumer, since the last image, once that has arrived.
     fn counted_from(&self) -> Instant {
         self.at_images.map_or(self.began, |(at, _)| at)
     }
@@ -461,8 +450,7 @@ impl<'a> Collector<'a> {
         verdict::so_far(self.run, self.terms, &sums, self.began.elapsed().as_secs_f64())
     }
 
-    /// Requests a thread's tally, unless two requests are outstanding: then the second one is extended, and so is the
-    /// interval that it ends.
+    /// Requests a thread's tally, unless two requests are outstanding: then the second one and its interval are extended.
     fn ask(&mut self, number: usize, ask: Ask) {
         let thread = &mut self.threads[number];
         if thread.over.is_some() {
@@ -525,8 +513,7 @@ impl<'a> Collector<'a> {
         self.end_of(number, ask)
     }
 
-    /// Ends a second, and possibly an interval, of a thread with its tally. Seconds that it did not answer in time
-    /// are included.
+    /// Ends a second, and possibly an interval, of a thread with its tally, with any seconds that it answered late.
     fn end_of(&mut self, number: usize, ask: Ask) -> anyhow::Result<()> {
         let Some(second) = ask.second else { return Ok(()) };
         let thread = &mut self.threads[number];

@@ -1,6 +1,5 @@
-//! API dispatch, as in EMA: a second thread receives on a thread's connections, while the thread itself requests or
-//! sends. Their shared state is under a lock, which each holds for a turn. User dispatch has neither the thread nor
-//! the lock.
+//! API dispatch, as in EMA: a second thread receives on a thread's connections, while the thread itself sends. Their
+//! shared state is under a lock, which each holds for a turn. User dispatch has neither the thread nor the lock.
 
 use std::panic::resume_unwind;
 use std::sync::Mutex;
@@ -36,9 +35,8 @@ pub(super) trait Dispatched: Send {
 /// State that both threads share.
 struct Shared<'a, D> {
     both: Mutex<&'a mut D>,
-    /// The performing thread waits for the lock: the dispatching thread yields to it before receiving more. Without
-    /// this flag it would starve under heavy load, because the thread that releases a lock is the first to acquire it
-    /// again.
+    /// The performing thread waits for the lock: the dispatching thread yields to it before receiving more. Otherwise
+    /// it would starve under heavy load, because the thread that releases a lock is the first to acquire it again.
     is_wanted: AtomicBool,
     is_over: AtomicBool,
 }

@@ -26,8 +26,7 @@ impl Division {
         self.common.min(self.all) + (0..self.threads).map(|thread| self.own(thread)).sum::<usize>()
     }
 
-    /// The items of a thread in order: the common ones, then its own. The list has at least [`listed`](Self::listed)
-    /// items.
+    /// The items of a thread: the common ones, then its own. The list has at least [`listed`](Self::listed) items.
     pub(super) fn items<T>(self, list: &[T], thread: usize) -> impl Iterator<Item = &T> + Clone {
         let before: usize = (0..thread).map(|before| self.own(before)).sum();
         let first = self.common + before;

@@ -95,8 +95,7 @@ const NO_MULTICAST: Means =
 
 const NO_PROXY: Means = Means::Refused(true, "connections are not made through a proxy", "leave it out");
 
-/// The options of the guide's tables 2, 3 and 4, the additional options of the public tools, and TransportPerf's: who has them, what
-/// they map to, their names.
+/// The options of the guide's tables 2 to 4, of the public tools and of TransportPerf: who has them, meaning, names.
 #[rustfmt::skip]
 const WORDS: &[(u8, Means, &[&str])] = &[
     (C | P | N | T, Means::Same, &[
@@ -321,8 +320,7 @@ fn called(arguments: &[OsString]) -> Option<(Tool, Option<&str>, &[OsString])> {
 /// An argument's spelling, its word, and its value if the same argument contains it.
 type Found<'a> = (&'a str, Word, Option<&'a str>);
 
-/// Finds the word of an argument; `None` for arguments that stay unchanged: values, and options in Tapeline's
-/// spelling.
+/// Finds the word of an argument; `None` for values, and for options in Tapeline's spelling.
 fn find(tool: Tool, text: &str) -> Result<Option<Found<'_>>, Hinted> {
     let words = || tool.words();
     if let Some(long) = text.strip_prefix("--") {
@@ -596,8 +594,7 @@ impl Said {
         Ok(())
     }
 
-    /// Sets a client's server: host or port missing from the guide's options is taken from `--server`, or else is the
-    /// default.
+    /// Sets a client's server: a missing host or port is that of `--server`, or else the default.
     fn server(&mut self, tool: Tool, line: &mut Line) -> Result<(), Hinted> {
         if self.host.is_none() && self.port.is_none() {
             return Ok(());

@@ -1,5 +1,4 @@
-//! The link between a working thread and the main thread: the main thread requests tallies and the end of the run,
-//! and receives tallies and events.
+//! The link between a working thread and the main thread, which requests tallies and receives them, and events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,8 +35,7 @@ pub(super) struct Link {
 pub(super) struct Links {
     /// One for each working thread, which takes it.
     pub(super) threads: Vec<Link>,
-    /// The main thread's, in the same order. An empty tally requests the current one: the thread continues with the
-    /// empty one and so never allocates.
+    /// The main thread's, in the same order. An empty tally requests the current one, and replaces it: no allocation.
     pub(super) handles: Vec<Sender<Box<Tally>>>,
     /// Set by the main thread: all threads are to shut down.
     pub(super) is_over: Arc<AtomicBool>,
@@ -103,8 +101,7 @@ impl Link {
         let _ = words.send((thread, Word::Over(how)));
     }
 
-    /// Reports the end of a thread that cannot do so itself, because it panicked or returned. The first report
-    /// counts.
+    /// Reports the end of a thread that panicked or returned without a report. The first report counts.
     pub(super) fn undertaker(&self) -> impl FnOnce(anyhow::Error) + use<> {
         let (thread, words) = (self.thread, self.words.clone());
         move |error| {

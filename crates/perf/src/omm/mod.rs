@@ -58,8 +58,7 @@ mod transport;
 pub mod values;
 mod verdict;
 
-/// The rows of a table of test cases, one a line: its columns, each behind a `=>` except the first. A line that begins
-/// with `=>` goes on with the row above.
+/// The rows of a table of test cases, one a line, with `=>` between columns. One that begins with `=>` goes on with the row above.
 #[cfg(test)]
 fn cases<const N: usize>(table: &str) -> impl Iterator<Item = [String; N]> {
     let mut rows: Vec<String> = Vec::new();

@@ -100,8 +100,7 @@ impl Publishing {
         })
     }
 
-    /// Encodes a payload, and measures the time if enabled; one that is encoded in advance is copied if it carries no
-    /// time.
+    /// Encodes a payload, and measures the time if enabled; copies one encoded in advance if it carries no time.
     #[inline]
     pub(super) fn encode(
         &self,

@@ -1,5 +1,4 @@
-//! Time in slices: a fixed grid of `tick_rate` slices per second (the guide's ticks, its chapter 3.1), and a burst of
-//! messages in each.
+//! Time in slices: a fixed grid of `tick_rate` slices per second (the guide's chapter 3.1), and a burst in each.
 
 use tapeline_measure::{Nanos, Pacer};
 
@@ -97,8 +96,7 @@ impl Lots {
             self.slices_left = self.tick_rate;
             self.stamps_left = self.rate.min(self.tick_rate);
         }
-        // Knuth's algorithm S: all remaining slices are equally likely, and every time is drawn by the end of the
-        // second.
+        // Knuth's algorithm S: all remaining slices are equally likely, and all times are drawn by the second's end.
         let is_drawn = self.below(self.slices_left) < self.stamps_left;
         self.slices_left -= 1;
         if !is_drawn || burst == 0 {

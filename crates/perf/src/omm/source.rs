@@ -13,8 +13,7 @@ pub(super) enum InputSource {
 }
 
 impl InputSource {
-    /// The file `said`; without it, the file with the guide's `name` if the working directory has one, as in the
-    /// public tools; else the built-in input.
+    /// The file `said`; else the one with the guide's `name`, if the working directory has it; else the built-in input.
     pub(super) fn of(said: Option<&Path>, name: &str) -> Self {
         match said {
             Some(path) => Self::File(path.to_owned()),

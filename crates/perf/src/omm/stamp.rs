@@ -1,5 +1,6 @@
-//! The fields that carry times (the guide's chapter 3.2): the start of encoding, on CLOCK_MONOTONIC, and the due
-//! time.
+//! The fields that carry times (the guide's chapter 3.2): start of encoding and due time, on CLOCK_MONOTONIC.
+
+use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::Fid;
@@ -10,13 +11,17 @@ pub(super) const UPDATE: Fid = Fid(3902);
 pub(super) const POST: Fid = Fid(3903);
 /// TIM_TRK_3 of generic messages.
 pub(super) const GENERIC: Fid = Fid(3904);
-/// TIM_TRK_4: the due time of any of these messages, in the unit of the accompanying time. Tapeline's own; other
-/// tools ignore it.
+/// TIM_TRK_4: the due time of these messages, in the unit of the other time. Tapeline's own; other tools ignore it.
 pub(super) const DUE: Fid = Fid(3905);
 
 /// The clock of the times in messages.
 pub(super) fn now() -> Nanos {
     Nanos(monotonic_ns())
+}
+
+/// Time until `due`, but no longer than `most`; `most` if nothing is due.
+pub(super) fn until(due: Option<Nanos>, most: Duration) -> Duration {
+    due.map_or(most, |due| Duration::from_nanos(due.0.saturating_sub(now().0)).min(most))
 }
 
 /// The unit of times on the wire.

@@ -124,7 +124,7 @@ impl Switches {
 }
 
 /// Totals of one thread, or of all threads, over a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sums {
     tool: Tool,
     /// All counts and times; trends since times count.
@@ -147,8 +147,7 @@ pub(super) struct Sums {
     /// When the last connection ended, if several can follow each other.
     parted: Option<f64>,
     updates: Pace,
-    /// Traffic that this tool sends at a rate: a consumer's posts and generic messages, a provider's updates and
-    /// generic messages.
+    /// Traffic that this tool sends at a rate: generic messages, and a consumer's posts or a provider's updates.
     pub(super) sent: Pace,
     generics_sent: Pace,
     generics_received: Pace,
@@ -158,30 +157,10 @@ pub(super) struct Sums {
 impl Sums {
     /// Empty sums that expect `images` images.
     pub(super) fn new(tool: Tool, terms: Terms, images: u64) -> Self {
-        Self {
-            tool,
-            tally: Tally::new(terms),
-            images,
-            switches: Switches::default(),
-            startup_updates: 0,
-            steady_updates: 0,
-            startup: Times::default(),
-            steady: Times::default(),
-            windows: Vec::new(),
-            window: Recorder::new(),
-            first_request: None,
-            all_images: None,
-            parted: None,
-            updates: Pace::default(),
-            sent: Pace::default(),
-            generics_sent: Pace::default(),
-            generics_received: Pace::default(),
-            timed_generics: Pace::default(),
-        }
+        Self { tool, tally: Tally::new(terms), images, ..Self::default() }
     }
 
-    /// Adds a tally of `seconds` that ended `at` seconds after the run began. `counts_times`: its steady-state times
-    /// count.
+    /// Adds a tally of `seconds` that ended at this time of the run. `counts_times`: its steady-state times count.
     pub(super) fn add(&mut self, tally: &Tally, at: f64, seconds: f64, counts_times: bool) {
         let counts = &tally.counts;
         self.tally.add(tally);

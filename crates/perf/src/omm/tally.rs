@@ -177,13 +177,18 @@ impl Times {
 #[derive(Clone, Debug)]
 pub(super) struct Trends {
     terms: Terms,
-    /// Start of encoding minus due time, for messages with a due time; start minus due time of this thread's own
-    /// slices.
+    /// Start of encoding minus due time, of messages that have one; start minus due time of this thread's slices.
     pub(super) sender: Lateness,
     /// Decoding minus start of encoding.
     pub(super) system: Lateness,
     /// Messages and slices that began more than one slice late.
     pub(super) late: u64,
+}
+
+impl Default for Trends {
+    fn default() -> Self {
+        Self::new(Terms::default())
+    }
 }
 
 impl Trends {
@@ -245,7 +250,7 @@ pub(super) enum RunPhase {
 pub(super) const MOST_KEPT: usize = 1 << 20;
 
 /// A thread's counts and times in one interval of one phase.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) phase: RunPhase,
     /// Whether the main thread asked for it: a tally is also sent at a change of phase and at the end.
@@ -267,29 +272,13 @@ pub(super) struct Tally {
     /// Round-trip times in nanoseconds, with `--rtt`.
     pub(super) round_trips: Recorder,
     pub(super) trends: Trends,
-    /// Among ended connections with at least one second of sending, the one with the smallest share of its due
-    /// messages.
+    /// Of the ended connections that sent for a second at least, the one with the smallest share of its due messages.
     pub(super) worst: Served,
 }
 
 impl Tally {
     pub(super) fn new(terms: Terms) -> Self {
-        Self {
-            phase: RunPhase::default(),
-            asked: false,
-            counts: Counts::default(),
-            unsent: Counts::default(),
-            updates: Times::default(),
-            posts: Times::default(),
-            generics: Times::default(),
-            kept: terms.keeps.then(Vec::new),
-            unkept: 0,
-            encoding: Recorder::new(),
-            decoding: Recorder::new(),
-            round_trips: Recorder::new(),
-            trends: Trends::new(terms),
-            worst: Served::default(),
-        }
+        Self { kept: terms.keeps.then(Vec::new), trends: Trends::new(terms), ..Self::default() }
     }
 
     /// Clears the tally and retains the memory.

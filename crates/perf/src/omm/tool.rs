@@ -3,8 +3,9 @@
 use super::tally::Counts;
 
 /// A tool, by its command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Tool {
+    #[default]
     Consumer,
     Provider,
     NiProvider,
@@ -34,8 +35,7 @@ impl Tool {
         matches!(self, Self::Consumer | Self::Transport)
     }
 
-    /// Messages of the throughput and the timeline: updates; for a provider also generic messages, as its rate covers
-    /// both; for the transport tool both directions.
+    /// Messages of the throughput and the timeline: what a provider sends at a rate; the transport's both directions.
     pub(super) fn carried(self, counts: &Counts) -> u64 {
         match self {
             Self::Consumer => counts.updates,

@@ -93,8 +93,7 @@ fn system(system: Trend, sender: Trend) -> Trend {
 const CLOCK_ERROR_NS: i64 = 1_000;
 
 /// Number of impossible times and of all times, if most times of one kind are impossible: negative, or longer than
-/// the run (at least one second), as all timed messages are sent after it began. They are from another clock or in
-/// another unit.
+/// the run (at least one second), in which all timed messages were sent. Their clock or their unit is another.
 fn impossible(threads: &[&Sums], seconds: f64) -> Option<(u64, u64)> {
     let longest_ns = (seconds.max(1.0) * 1e9) as u64;
     let kinds: [fn(&Sums) -> &Times; 3] =
@@ -197,8 +196,7 @@ pub(super) fn of(
     (verdict, why)
 }
 
-/// Requested work of this end that was not done at all, or only in part. No rate shows it, because work that never
-/// began has none.
+/// Requested work of this end that was not done, or only in part. No rate shows work that never began.
 fn omission(tool: Tool, rates: &Rates, counts: &Counts) -> Option<String> {
     let mut omitted = Vec::new();
     if tool == Tool::Provider {

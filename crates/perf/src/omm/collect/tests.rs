@@ -546,25 +546,28 @@ fn providers_have_their_own_lines_and_columns() {
 
 #[test]
 fn what_cannot_be_written_is_said_before_the_run() {
-    let refused = |place: &Place| {
+    type Change = fn(&mut Place);
+    let changes: [(Change, &str, &str); 3] = [
+        (
+            |place| place.summary_file = place.folder.path().join("absent/Summary.out"),
+            "absent/Summary.out",
+            "--summary-file",
+        ),
+        (|place| place.summary_file = "/dev/full".into(), "cannot write /dev/full", ""),
+        (
+            |place| place.results.latency_file = Some(place.stats_file.clone()),
+            "--stats-file and --latency-file",
+            "",
+        ),
+    ];
+    for (change, what, hint) in changes {
+        let mut place = Place::new(1);
+        change(&mut place);
         let never = |_: usize, _: Link| unreachable!("the run must not begin");
-        measure(&place.run(Tool::Consumer, limit(1)), never).0.unwrap_err()
-    };
-    let mut place = Place::new(1);
-    place.summary_file = place.folder.path().join("absent/Summary.out");
-    let error = refused(&place);
-    assert!(error.to_string().contains("absent/Summary.out"), "{error:#}");
-    assert!(tapeline_console::failure::hints(&error).join(" ").contains("--summary-file"));
-
-    let mut place = Place::new(1);
-    place.summary_file = "/dev/full".into();
-    let error = refused(&place);
-    assert!(error.to_string().contains("cannot write /dev/full"), "{error:#}");
-
-    let mut place = Place::new(1);
-    place.results.latency_file = Some(place.stats_file.clone());
-    let error = refused(&place);
-    assert!(error.to_string().contains("--stats-file and --latency-file"), "{error:#}");
+        let error = measure(&place.run(Tool::Consumer, limit(1)), never).0.unwrap_err();
+        assert!(error.to_string().contains(what), "{error:#}");
+        assert!(tapeline_console::failure::hints(&error).join(" ").contains(hint), "{error:#}");
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Found {
 /// Decodes payloads.
 #[derive(Debug)]
 pub(in super::super) struct Decoder {
-    dictionary: Arc<Dictionary>,
+    pub(super) dictionary: Arc<Dictionary>,
     /// The first field that the dictionary does not have.
     unknown: Option<Fid>,
 }
@@ -55,18 +55,13 @@ impl Decoder {
         Self { dictionary, unknown: None }
     }
 
-    pub(super) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
-        self.dictionary = Arc::clone(dictionary);
-    }
-
     /// Returns, once, the first field that the dictionary does not have.
     pub(super) fn take_unknown(&mut self) -> Option<Fid> {
         // 0 marks it as reported, so that no field is reported again.
         self.unknown.filter(|fid| fid.0 != 0).inspect(|_| self.unknown = Some(Fid(0)))
     }
 
-    /// As [`Self::read`], for messages that a provider receives: counts malformed payloads, and records the decoding
-    /// time if `is_measured`.
+    /// As [`Self::read`], for a provider: counts malformed payloads, and records the decoding time if `is_measured`.
     pub(in super::super) fn read_and_count(
         &mut self,
         container: DataType,

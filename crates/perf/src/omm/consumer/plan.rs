@@ -19,14 +19,14 @@ use super::super::options::ConsumerArgs;
 use super::super::source::InputSource;
 use super::super::stamp::Unit;
 use super::super::tally::Kind;
-use super::servers::Servers;
+use super::servers::{Servers, names};
 
 /// The work of all threads.
 pub(super) struct ConsumerPlan {
     /// The options, with the dictionary's files that are used.
     pub(super) args: ConsumerArgs,
     /// Per thread.
-    servers: Vec<Servers>,
+    pub(super) servers: Vec<Servers>,
     pub(super) credentials: Login,
     pub(super) settings: ConsumerSettings,
     pub(super) json: JsonSettings,
@@ -85,17 +85,8 @@ impl ConsumerPlan {
         })
     }
 
-    pub(super) fn servers(&self, thread: usize) -> &Servers {
-        &self.servers[thread]
-    }
-
     pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &ListedItem> + Clone {
         self.division.items(&self.items, thread)
-    }
-
-    /// Messages of this kind per second, and those that carry a time.
-    pub(super) fn rates(&self, kind: Kind) -> (u64, u64) {
-        rates(&self.args, kind)
     }
 
     /// Payloads for items of this domain, sent in turn.
@@ -108,7 +99,7 @@ impl ConsumerPlan {
     }
 
     pub(super) fn inputs(&self) -> Vec<(&'static str, String)> {
-        let count = self.servers.iter().map(Servers::count).max().unwrap_or_default();
+        let count = self.servers.iter().map(|servers| servers.all.len()).max().unwrap_or_default();
         let names: Vec<String> = (0..count).map(|number| self.names(number)).collect();
         let standby = self.servers.iter().find_map(|servers| servers.standby);
         self.args.test_inputs(self.credentials.name(), &names, standby)
@@ -116,14 +107,15 @@ impl ConsumerPlan {
 
     /// Display names of all threads' endpoints for one server.
     fn names(&self, number: usize) -> String {
-        let mut names: Vec<String> = self.servers.iter().map(|servers| servers.names(number)).collect();
+        let of_thread =
+            |servers: &Servers| servers.all.get(number).map_or_else(String::new, |all| names(all));
+        let mut names: Vec<String> = self.servers.iter().map(of_thread).collect();
         names.dedup();
         names.join("; ")
     }
 }
 
-/// The role's settings, from the configuration; without reconnect settings, one connection attempt per second, as in
-/// the guide.
+/// The role's settings, from the configuration; by default one connection attempt per second, as in the guide.
 fn settings(chosen: &Chosen, items: usize) -> ConsumerSettings {
     let usual = chosen.consumer();
     ConsumerSettings { reconnect: backoff(chosen), most_items: usual.most_items.max(items), ..usual }
@@ -135,7 +127,8 @@ pub(in super::super) fn backoff(chosen: &Chosen) -> Backoff {
     Backoff { first, most: chosen.reconnect_max.unwrap_or(first).max(first) }
 }
 
-fn rates(args: &ConsumerArgs, kind: Kind) -> (u64, u64) {
+/// Messages of this kind per second, and those that carry a time.
+pub(super) fn rates(args: &ConsumerArgs, kind: Kind) -> (u64, u64) {
     match kind {
         Kind::Post => (args.posting_rate, args.posting_latency_rate),
         Kind::Generic => (args.generic_msg_rate, args.generic_msg_latency_rate),

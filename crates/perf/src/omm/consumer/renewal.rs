@@ -10,7 +10,8 @@ pub(super) struct Renewal {
     /// Items whose new image has not arrived.
     awaited: Vec<bool>,
     missing: usize,
-    switches: u64,
+    /// Number of failovers during this standstill.
+    pub(super) switches: u64,
 }
 
 impl Renewal {
@@ -22,11 +23,6 @@ impl Renewal {
             missing: items,
             switches: 1 + earlier.map_or(0, |earlier| earlier.switches),
         }
-    }
-
-    /// Number of failovers during this standstill.
-    pub(super) fn switches(&self) -> u64 {
-        self.switches
     }
 
     /// An item has its new image, or will never have one.
@@ -60,7 +56,7 @@ mod tests {
         renewal.renew(0);
         assert_eq!(renewal.over(Nanos(170)), None);
         renewal.renew(1);
-        assert_eq!((renewal.over(Nanos(180)), renewal.switches()), (Some(80), 2));
+        assert_eq!((renewal.over(Nanos(180)), renewal.switches), (Some(80), 2));
         assert_eq!(Renewal::new(Nanos(5), 0, None).over(Nanos(5)), Some(0));
     }
 }

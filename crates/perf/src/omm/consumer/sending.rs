@@ -1,5 +1,4 @@
-//! Bursts of posts and generic messages: in each slice the number that the rates require, to the accepting items in
-//! turn, some of them with a time.
+//! Bursts of posts and generic messages: as many in each slice as the rates require, to the accepting items in turn.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use super::super::options::StampRate;
 use super::super::slices::Slices;
 use super::super::stamp::{self, Stamp};
 use super::super::tally::{Counts, Kind, Tally};
-use super::plan::ConsumerPlan;
+use super::plan::{ConsumerPlan, rates};
 
 /// All traffic that is sent in the steady state.
 pub(super) struct SteadyTraffic {
@@ -103,7 +102,7 @@ impl Flow {
         items: Vec<(Handle, Domain)>,
         poster: PostUserInfo,
     ) -> Option<Self> {
-        let (rate, stamped) = plan.rates(kind);
+        let (rate, stamped) = rates(&plan.args, kind);
         if rate == 0 || items.is_empty() {
             return None;
         }

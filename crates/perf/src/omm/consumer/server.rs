@@ -16,7 +16,7 @@ use tapeline_wire::rssl::{ConnectionId, Reactor};
 
 use super::super::slices::{Share, Slices};
 use super::super::tally::Kind;
-use super::plan::{ConsumerPlan, takes};
+use super::plan::{ConsumerPlan, rates, takes};
 use super::taking::Taking;
 
 /// A server, connected or not.
@@ -103,7 +103,7 @@ impl Server {
 
     /// The current or last endpoint.
     pub(super) fn endpoint<'p>(&self, plan: &'p ConsumerPlan) -> &'p Endpoint {
-        let endpoints = plan.servers(self.thread).endpoints(self.number);
+        let endpoints = &plan.servers[self.thread].all[self.number];
         &endpoints[self.endpoint % endpoints.len()]
     }
 
@@ -171,7 +171,7 @@ impl Server {
             let numbered = items.clone().enumerate().skip(*opened).take(burst);
             for (number, item) in numbered {
                 let is_streaming = !item.is_snapshot && !plan.args.snapshot;
-                let takes = |kind| plan.rates(kind).0 > 0 && is_streaming && takes(item, kind);
+                let takes = |kind| rates(&plan.args, kind).0 > 0 && is_streaming && takes(item, kind);
                 let sends = takes(Kind::Generic);
                 let handle = self.consumer.open(&ItemRequest {
                     domain: item.domain,
@@ -279,8 +279,7 @@ pub(super) struct Hearing<'a> {
 }
 
 impl Hearing<'_> {
-    /// Informs the server of its type as early as possible, before items are requested. A server that does not
-    /// support standby is not used as one.
+    /// Informs the server of its type before items are requested. One that does not support standby is not used as one.
     fn tell(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox) {
         let Some(mode) = self.taking.standby() else { return };
         if *self.told == Some(self.server_type) || consumer.directory().services().len() == 0 {

@@ -8,9 +8,8 @@ use crate::omm::options::ConsumerArgs;
 
 #[derive(Clone)]
 pub(super) struct Servers {
-    /// Endpoints of each server; several endpoints are tried in turn. There is at least one server, with at least one
-    /// endpoint each.
-    all: Vec<Vec<Endpoint>>,
+    /// Endpoints of each server, to be tried in turn; at least one server, and at least one endpoint each.
+    pub(super) all: Vec<Vec<Endpoint>>,
     /// The standby mode; `None` with a single server.
     pub(super) standby: Option<StandbyMode>,
     /// The server that is active at first.
@@ -92,18 +91,6 @@ impl Servers {
             all[place] = Self::new(args, &mut chosen)?;
         }
         Ok(all)
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.all.len()
-    }
-
-    pub(super) fn endpoints(&self, number: usize) -> &[Endpoint] {
-        self.all.get(number).map_or(&[], Vec::as_slice)
-    }
-
-    pub(super) fn names(&self, number: usize) -> String {
-        names(self.endpoints(number))
     }
 }
 

@@ -105,7 +105,7 @@ impl Taking {
 
     /// The standby mode, if there are several servers.
     pub(super) fn standby(&self) -> Option<StandbyMode> {
-        self.plan.servers(self.thread).standby
+        self.plan.servers[self.thread].standby
     }
 
     pub(super) fn service(&self) -> &str {
@@ -113,7 +113,7 @@ impl Taking {
     }
 
     pub(super) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
-        self.decoder.set_dictionary(dictionary);
+        self.decoder.dictionary = Arc::clone(dictionary);
     }
 
     /// Another server became active. `heard`: when the last message of the previous one was received.
@@ -262,7 +262,7 @@ impl Taking {
     fn look_at_renewal(&mut self) {
         if let Some(still_ns) = self.renewal.as_ref().and_then(|renewal| renewal.over(Nanos(monotonic_ns())))
         {
-            let switches = self.renewal.take().map_or(0, |renewal| renewal.switches());
+            let switches = self.renewal.take().map_or(0, |renewal| renewal.switches);
             let still = figures::duration(still_ns);
             self.note(&format!("every item has its image again, {still} behind the last message before"));
             for _ in 0..switches {

@@ -15,7 +15,7 @@ use tapeline_wire::rssl::{ConnectionId, Delivery, Event, Handler, Reactor};
 
 use super::super::dispatching::{self, Dispatched};
 use super::super::link::{Link, Word};
-use super::super::stamp::now;
+use super::super::stamp::{now, until};
 use super::super::tally::Milestone;
 use super::plan::ConsumerPlan;
 use super::sending::SteadyTraffic;
@@ -67,10 +67,10 @@ struct Working<'a> {
 
 impl<'a> Working<'a> {
     fn new(plan: &Arc<ConsumerPlan>, thread: usize, taking: &'a mut Taking) -> anyhow::Result<Self> {
-        let count = plan.servers(thread).count();
+        let count = plan.servers[thread].all.len();
         let mut servers =
             (0..count).map(|number| Server::new(plan, thread, number)).collect::<anyhow::Result<Vec<_>>>()?;
-        let active = plan.servers(thread).first;
+        let active = plan.servers[thread].first;
         servers[active].set_type(ServerType::Active);
         let plan = Arc::clone(plan);
         Ok(Self { plan, thread, taking, servers, active, stage: Stage::Waiting, changed: None })
@@ -86,16 +86,22 @@ impl<'a> Working<'a> {
     fn turn(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
         let now = now();
         reactor.handle(self, now)?;
+        let next = self.perform(reactor, now)?;
+        self.disconnect(reactor);
+        self.connect(reactor, now)?;
+        Ok(reactor.wait(self.wait(next))?)
+    }
+
+    /// Requests items, posts and sends; returns when there is more to do.
+    fn perform(&mut self, reactor: &mut Reactor, now: Nanos) -> anyhow::Result<Option<Nanos>> {
         self.look_for_service(now);
         self.ask(now)?;
         let next = self.tick(reactor, now)?;
         self.say_standing();
-        self.disconnect(reactor);
-        self.connect(reactor, now)?;
-        self.count_requests();
+        self.servers.iter_mut().for_each(|server| server.count_requests(self.taking));
         self.taking.say_unknown();
         self.taking.link.settle();
-        Ok(reactor.wait(self.wait(next))?)
+        Ok(next)
     }
 
     fn is_over(&self) -> bool {
@@ -178,7 +184,7 @@ impl<'a> Working<'a> {
         let what = format!("the service {} is down, or gone", self.plan.args.service_name);
         let name = &self.servers[number].endpoint(&self.plan).server;
         let why = format!("{name}: {what}");
-        let is_of_service = self.plan.servers(self.thread).standby == Some(StandbyMode::Service);
+        let is_of_service = self.plan.servers[self.thread].standby == Some(StandbyMode::Service);
         if !is_of_service || !self.switch(reactor, &why) {
             self.end(what);
         }
@@ -219,8 +225,7 @@ impl<'a> Working<'a> {
         }
     }
 
-    /// Opens the items of the slices that have begun. The steady state begins once all items are opened and have
-    /// their images.
+    /// Opens the items of the slices that have begun. The steady state begins once all are opened and have images.
     fn ask(&mut self, now: Nanos) -> anyhow::Result<()> {
         for (number, server) in self.servers.iter_mut().enumerate() {
             let is_first = server.ask(&self.plan, now, self.taking)?;
@@ -286,7 +291,7 @@ impl<'a> Working<'a> {
         if self.plan.args.busy_read || matches!(self.stage, Stage::Over) {
             return Duration::ZERO;
         }
-        next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now().0))).min(TURN)
+        until(next, TURN)
     }
 
     /// Connects if the roles request it.
@@ -344,7 +349,7 @@ impl<'a> Working<'a> {
             server.leave(self.taking);
             if !wants {
                 let name = &server.endpoint(&self.plan).server;
-                let mode = self.plan.servers(self.thread).standby.map_or("", StandbyMode::what);
+                let mode = self.plan.servers[self.thread].standby.map_or("", StandbyMode::what);
                 self.taking
                     .note(&format!("{name} is left out: its login does not offer to stand by for {mode}"));
             } else if server.wants.refusal.is_none() {
@@ -353,10 +358,6 @@ impl<'a> Working<'a> {
                 self.lost(reactor, number, &why);
             }
         }
-    }
-
-    fn count_requests(&mut self) {
-        self.servers.iter_mut().for_each(|server| server.count_requests(self.taking));
     }
 
     /// Reports missing images, flushes queued output, and logs out.
@@ -382,8 +383,7 @@ impl<'a> Working<'a> {
         Ok(())
     }
 
-    /// Waits until all messages counted as sent are out. Receives meanwhile, because a peer whose output is not read
-    /// might not read either.
+    /// Waits until all messages counted as sent are out. Receives meanwhile: a peer that is not read might not read.
     fn drain(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
         let until = now().0.saturating_add(DRAIN_NS);
         loop {
@@ -463,8 +463,7 @@ impl Handler for Working<'_> {
     }
 }
 
-/// With API dispatch, an additional thread receives and performs the role's timed work; the thread itself requests
-/// items, posts and sends.
+/// With API dispatch, an additional thread receives and does the role's timed work; the thread itself sends.
 impl Dispatched for (&mut Working<'_>, &mut Reactor) {
     fn reactor(&mut self) -> &mut Reactor {
         self.1
@@ -490,14 +489,7 @@ impl Dispatched for (&mut Working<'_>, &mut Reactor) {
         if working.is_over() {
             return Ok(None);
         }
-        let now = now();
-        working.look_for_service(now);
-        working.ask(now)?;
-        let next = working.tick(reactor, now)?;
-        working.say_standing();
-        working.count_requests();
-        working.taking.say_unknown();
-        working.taking.link.settle();
+        let next = working.perform(reactor, now())?;
         Ok(Some(working.wait(next)))
     }
 }

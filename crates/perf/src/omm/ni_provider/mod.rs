@@ -30,7 +30,7 @@ impl NiProviderArgs {
         let plan = Arc::new(NiProviderPlan::new(self)?);
         let run = RunSettings {
             tool: Tool::NiProvider,
-            inputs: plan.inputs(self),
+            inputs: plan.inputs(),
             threads: &self.run.threads,
             results: &self.run.results,
             summary_file: &self.summary_file,

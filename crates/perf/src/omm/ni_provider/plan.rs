@@ -6,9 +6,7 @@ use tapeline_client::connection::JsonSettings;
 use tapeline_client::ema_config::{Chosen, Group};
 use tapeline_client::endpoint::Endpoint;
 use tapeline_client::login::Login;
-use tapeline_console::arguments::Core;
 use tapeline_console::failure::Hinted;
-use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::ServiceEntry;
 use tapeline_omm::domain::directory::ServiceState;
@@ -23,18 +21,17 @@ use super::super::publishing::Publishing;
 
 /// The work of all threads.
 pub(super) struct NiProviderPlan {
+    /// The options, with the dictionary's files that are used.
+    pub(super) args: NiProviderArgs,
     /// Name of the settings in the configuration.
     name: String,
     pub(super) publishing: Publishing,
     /// Endpoints of each thread, to be tried in turn; at least one each.
-    endpoints: Vec<Vec<Endpoint>>,
+    pub(super) endpoints: Vec<Vec<Endpoint>>,
     pub(super) credentials: Login,
     pub(super) settings: NiProviderSettings,
     pub(super) json: JsonSettings,
-    /// Cores of the API dispatch threads; empty with user dispatch.
-    pub(super) api_threads: Vec<Core>,
     pub(super) dictionary: Arc<Dictionary>,
-    dictionary_files: DictionaryArgs,
     pub(super) service: ServiceEntry,
     /// Of all threads: first the common ones.
     items: Vec<ListedItem>,
@@ -77,27 +74,22 @@ impl NiProviderPlan {
             credentials: args.login.credentials()?,
             settings,
             json: chosen.json,
-            api_threads: args.run.api_threads(),
             dictionary,
-            dictionary_files,
+            args: NiProviderArgs { dictionary: dictionary_files, ..args.clone() },
             items,
             division,
         })
-    }
-
-    pub(super) fn endpoints(&self, thread: usize) -> &[Endpoint] {
-        &self.endpoints[thread]
     }
 
     pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &ListedItem> {
         self.division.items(&self.items, thread)
     }
 
-    pub(super) fn inputs(&self, args: &NiProviderArgs) -> Vec<(&'static str, String)> {
+    pub(super) fn inputs(&self) -> Vec<(&'static str, String)> {
         let mut servers: Vec<String> = self.endpoints.iter().map(|endpoints| names(endpoints)).collect();
         servers.dedup();
         let service = self.service.name().unwrap_or_default();
-        args.test_inputs(&self.name, service, &servers.join("; "), &self.dictionary_files)
+        self.args.test_inputs(&self.name, service, &servers.join("; "))
     }
 }
 

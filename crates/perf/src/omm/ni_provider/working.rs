@@ -8,7 +8,6 @@ use tapeline_client::connection::{RoleConnection, Side};
 use tapeline_client::endpoint::resolve;
 use tapeline_console::failure::Hinted;
 use tapeline_console::omm::say_notes;
-use tapeline_measure::Nanos;
 use tapeline_omm::role::Nowhere;
 use tapeline_omm::role::ni_provider::NiProvider;
 use tapeline_omm::rwf::MessageClass;
@@ -19,7 +18,7 @@ use super::super::consumer::decoding::Decoder;
 use super::super::dispatching::{self, Dispatched};
 use super::super::link::{Link, Word};
 use super::super::slices::Slices;
-use super::super::stamp::{self, now};
+use super::super::stamp::{self, now, until};
 use super::super::tally::{Milestone, RunPhase};
 use super::plan::NiProviderPlan;
 use super::publisher::{PublishedItem, Publisher};
@@ -52,8 +51,7 @@ struct Working<'a> {
     slices: Slices,
     begun: u64,
     updates: Bursts,
-    /// Updates were late or under back pressure: they would use all capacity, and no further item would get its
-    /// image.
+    /// Updates were late or under back pressure: they would use all capacity, and no further item would get an image.
     is_behind: bool,
     /// The service is published: losing the connection ends the test.
     has_begun: bool,
@@ -94,7 +92,7 @@ impl<'a> Working<'a> {
 
     fn run(&mut self) -> anyhow::Result<()> {
         let reactor = &mut Reactor::new(1)?;
-        match self.plan.api_threads.get(self.thread).map(|core| core.0) {
+        match self.plan.args.run.api_threads().get(self.thread).map(|core| core.0) {
             Some(core) => {
                 let number = self.thread;
                 dispatching::run(&mut (&mut *self, &mut *reactor), number, core)?;
@@ -119,7 +117,7 @@ impl<'a> Working<'a> {
 
     /// The connection is lost: the test ends if it had begun; else the connection is retried. Behind the end of the test that is no loss.
     fn lost(&mut self, reason: &str) {
-        let server = &self.plan.endpoints(self.thread)[self.endpoint].server;
+        let server = &self.plan.endpoints[self.thread][self.endpoint].server;
         if self.has_begun && !self.is_leaving() {
             let what = format!("{server}: {reason}");
             self.publisher.link.say(Word::Milestone(Milestone::Lost(what)));
@@ -140,12 +138,12 @@ impl<'a> Working<'a> {
         let sender = self.connection.and_then(|id| reactor.sender(id));
         let Some(mut sender) = sender else {
             let next = self.provider.tick(now, &mut Nowhere, self.publisher);
-            return Ok(until(next, now).min(IDLE));
+            return Ok(until(next, IDLE));
         };
         let mut out = self.room.outbox(&mut sender);
         let next = self.provider.tick(now, &mut out, self.publisher);
         if !self.provider.is_ready() {
-            return Ok(until(next, now).min(IDLE));
+            return Ok(until(next, IDLE));
         }
         if std::mem::take(&mut self.publisher.is_ready) {
             self.publisher.link.say(Word::Milestone(Milestone::Ready));
@@ -153,7 +151,7 @@ impl<'a> Working<'a> {
         }
         let publishing = &self.plan.publishing;
         let before = std::mem::replace(&mut self.begun, self.slices.begun(now));
-        let is_active = self.publisher.images > 0 && self.updates.is_any();
+        let is_active = self.publisher.images > 0 && self.updates.is_any;
         if is_active {
             for number in before..self.begun {
                 self.publisher.link.tally.slice(now.since(self.slices.due_of(number)));
@@ -177,14 +175,12 @@ impl<'a> Working<'a> {
                 }
             }
         }
-        let is_active = publisher.images > 0 && updates.is_any();
+        let is_active = publisher.images > 0 && updates.is_any;
         Ok(match progress {
             Progress::More => Duration::ZERO,
-            Progress::Done | Progress::Held if is_active => {
-                Duration::from_nanos(due.0.saturating_sub(stamp::now().0)).min(IDLE)
-            }
+            Progress::Done | Progress::Held if is_active => until(Some(due), IDLE),
             // A reactor event reports the end of back pressure.
-            Progress::Done | Progress::Held => until(next, now).min(IDLE),
+            Progress::Done | Progress::Held => until(next, IDLE),
         })
     }
 
@@ -200,15 +196,15 @@ impl<'a> Working<'a> {
             self.connection = None;
         }
         if let Some(why) = self.publisher.refusal.take() {
-            let server = &self.plan.endpoints(self.thread)[self.endpoint].server;
+            let server = &self.plan.endpoints[self.thread][self.endpoint].server;
             let what = format!("the session with {server} is over: {why}");
             return Err(Hinted::new(what, "--user names another user, --server another hub").into());
         }
         if !std::mem::take(&mut self.publisher.wants_connection) || self.is_over {
             return Ok(());
         }
-        self.endpoint = self.publisher.attempt as usize % self.plan.endpoints(self.thread).len();
-        let endpoint = &self.plan.endpoints(self.thread)[self.endpoint];
+        self.endpoint = self.publisher.attempt as usize % self.plan.endpoints[self.thread].len();
+        let endpoint = &self.plan.endpoints[self.thread][self.endpoint];
         let begun = resolve(&endpoint.server)
             .and_then(|all| Ok(reactor.connect_to_any(&all, &endpoint.settings, now())?));
         match begun {
@@ -309,9 +305,4 @@ impl Dispatched for (&mut Working<'_>, &mut Reactor) {
         working.publisher.link.settle();
         Ok(Some(wait))
     }
-}
-
-/// Time until `next`; `IDLE` if there is none.
-fn until(next: Option<Nanos>, now: Nanos) -> Duration {
-    next.map_or(IDLE, |next| Duration::from_nanos(next.0.saturating_sub(now.0)))
 }

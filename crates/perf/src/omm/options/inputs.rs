@@ -1,5 +1,4 @@
-//! TEST INPUTS of a summary: the names of the guide's samples in their order, then the names that the guide does not
-//! have.
+//! TEST INPUTS of a summary: the names of the guide's samples in their order, then Tapeline's own.
 
 use std::path::Path;
 
@@ -66,14 +65,8 @@ impl ConsumerArgs {
 }
 
 impl ProviderArgs {
-    /// `name` is the name of the settings in the configuration, `service` the service; `dictionary` is the loaded
-    /// dictionary.
-    pub(in super::super) fn test_inputs(
-        &self,
-        name: &str,
-        service: &str,
-        dictionary: &DictionaryArgs,
-    ) -> Inputs {
+    /// `name` is the name of the settings in the configuration, `service` the service.
+    pub(in super::super) fn test_inputs(&self, name: &str, service: &str) -> Inputs {
         let (publishing, run) = (&self.publishing, &self.run);
         let mut inputs = publishing.first(name, run);
         inputs.extend([
@@ -96,20 +89,14 @@ impl ProviderArgs {
             ("Open Limit", self.open_limit.to_string()),
         ]);
         inputs.extend(self.rtt.map(|ms| ("Round Trip Interval", ms.to_string())));
-        inputs.extend(publishing.last(dictionary));
+        inputs.extend(publishing.last(&self.dictionary));
         inputs
     }
 }
 
 impl NiProviderArgs {
     /// As [`ProviderArgs::test_inputs`]; the service is published to one of the `servers`.
-    pub(in super::super) fn test_inputs(
-        &self,
-        name: &str,
-        service: &str,
-        servers: &str,
-        dictionary: &DictionaryArgs,
-    ) -> Inputs {
+    pub(in super::super) fn test_inputs(&self, name: &str, service: &str, servers: &str) -> Inputs {
         let (publishing, run) = (&self.publishing, &self.run);
         let mut inputs = publishing.first(name, run);
         inputs.extend([
@@ -135,7 +122,7 @@ impl NiProviderArgs {
             ("Latency Log File", run.results.latency_file()),
             ("Server", servers.to_owned()),
         ]);
-        inputs.extend(publishing.last(dictionary));
+        inputs.extend(publishing.last(&self.dictionary));
         inputs
     }
 }
@@ -226,7 +213,6 @@ mod tests {
 
     #[test]
     fn names_and_order_are_the_guides() {
-        let files = DictionaryArgs::of(None, None);
         let args = of::<ConsumerArgs>("--threads 0,-1 --item-file a.xml");
         let servers = ["a:1", "b:2", "c:3"].map(str::to_owned);
         let inputs = args.test_inputs("joe", &servers, Some(StandbyMode::Service));
@@ -256,14 +242,14 @@ mod tests {
         ] {
             assert_eq!(value(&inputs, name), expected, "{name}");
         }
-        let inputs = of::<ProviderArgs>("--latency-update-rate all").test_inputs("", "DIRECT_FEED", &files);
+        let inputs = of::<ProviderArgs>("--latency-update-rate all").test_inputs("", "DIRECT_FEED");
         let guide = "Run Time, Provider Name, useUserDispatch, mainThread CpuId, Thread List, Summary File, \
                      Stats File, Latency Log File, Write Stats Interval, Display Stats, Tick Rate, Update Rate, \
                      Latency Update Rate, Generic Msg Rate, Latency Generic Msg Rate, Refresh Burst Size, \
                      Data File, Pre-Encoded Updates, Nanosecond Time, Measure Encode, ";
         assert!(names(&inputs).starts_with(guide), "{inputs:?}");
         assert_eq!((value(&inputs, "Latency Update Rate"), value(&inputs, "Run Time")), ("all", "360"));
-        let inputs = of::<NiProviderArgs>("--service-id 7").test_inputs("P", "NI_PUB", "a:1", &files);
+        let inputs = of::<NiProviderArgs>("--service-id 7").test_inputs("P", "NI_PUB", "a:1");
         let guide = "Run Time, Provider Name, useUserDispatch, mainThread CpuId, Thread List, Summary File, \
                      Stats File, Write Stats Interval, Display Stats, Item Count, Tick Rate, Update Rate, \
                      Latency Update Rate, Refresh Burst Size, Item File, Data File, Service ID, Service Name, \

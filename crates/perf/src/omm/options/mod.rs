@@ -34,8 +34,7 @@ pub(super) enum StampRate {
     All,
 }
 
-/// The highest rate: far above what a loopback carries, and low enough that a count of due messages over years fits a
-/// u64.
+/// The highest rate: far above what a loopback carries; a count of due messages over years fits a u64.
 const HIGHEST_RATE: u64 = 1_000_000_000;
 
 /// Parses a rate in messages per second.

@@ -121,8 +121,7 @@ fn check_server(option: &str, server: &str) -> Result<(), Hinted> {
     }
 }
 
-/// A rate is 0 or at least one message per slice; the rate of messages with a time exceeds neither it nor the tick
-/// rate.
+/// A rate is 0 or at least the tick rate; the rate of messages with a time exceeds neither of the two.
 fn check_rates(
     option: &str,
     rate: u64,

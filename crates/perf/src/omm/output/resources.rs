@@ -28,32 +28,11 @@ impl Sample {
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Resources(pub(in super::super) Vec<Sample>);
 
-/// The extremes and the mean of all samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct SampleSpread {
-    pub(super) most: f64,
-    pub(super) least: f64,
-    pub(super) mean: f64,
-}
-
 impl Resources {
-    pub(super) fn cpu_percent(&self) -> SampleSpread {
-        self.spread(|sample| sample.cpu_percent)
-    }
-
-    pub(super) fn memory_mb(&self) -> SampleSpread {
-        self.spread(Sample::memory_mb)
-    }
-
-    fn spread(&self, of: impl Fn(&Sample) -> f64) -> SampleSpread {
-        if self.0.is_empty() {
-            return SampleSpread::default();
-        }
+    /// The highest value of all samples, the lowest and the mean; there is at least one sample.
+    pub(super) fn spread(&self, of: impl Fn(&Sample) -> f64) -> [f64; 3] {
         let values = || self.0.iter().map(&of);
-        SampleSpread {
-            most: values().fold(f64::NEG_INFINITY, f64::max),
-            least: values().fold(f64::INFINITY, f64::min),
-            mean: values().sum::<f64>() / self.0.len() as f64,
-        }
+        let mean = values().sum::<f64>() / self.0.len() as f64;
+        [values().fold(f64::NEG_INFINITY, f64::max), values().fold(f64::INFINITY, f64::min), mean]
     }
 }

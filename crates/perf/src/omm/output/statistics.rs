@@ -117,8 +117,7 @@ fn utc(at: Nanos) -> String {
     text.get(..19).unwrap_or(&text).replace('T', " ")
 }
 
-/// Console text of an interval. `thread`: its number from 1, if there are several. `totals`: requests received and
-/// images sent by a provider's threads so far.
+/// Console text of an interval. `thread`: its number from 1, if there are several. `totals`: requests and images so far.
 pub(super) fn console(
     tool: Tool,
     thread: Option<usize>,
@@ -192,20 +191,22 @@ pub(super) fn faults(counts: &[(u64, &str)]) -> String {
 
 /// A line of moments, if there are any.
 fn value_line(name: &str, moments: &Moments) -> String {
-    let Moments { count, mean, deviation, max, min } = moments;
-    if *count == 0 {
-        return String::new();
-    }
-    format!("{name}: Avg:{mean:6.1} StdDev:{deviation:6.1} Max:{max:6.0} Min:{min:6.0}, Msgs: {count}\n")
+    line(name, moments, 6, 1, 0)
 }
 
 /// The same with three decimals.
 pub(super) fn fine_line(name: &str, moments: &Moments) -> String {
+    line(name, moments, 8, 3, 3)
+}
+
+/// `places`: decimals of the mean and the deviation, `of_extremes`: those of the extremes.
+fn line(name: &str, moments: &Moments, width: usize, places: usize, of_extremes: usize) -> String {
     let Moments { count, mean, deviation, max, min } = moments;
     if *count == 0 {
         return String::new();
     }
-    format!("{name}: Avg:{mean:8.3} StdDev:{deviation:8.3} Max:{max:8.3} Min:{min:8.3}, Msgs: {count}\n")
+    let centre = format!("Avg:{mean:width$.places$} StdDev:{deviation:width$.places$}");
+    format!("{name}: {centre} Max:{max:width$.of_extremes$} Min:{min:width$.of_extremes$}, Msgs: {count}\n")
 }
 
 #[cfg(test)]
@@ -234,7 +235,6 @@ mod tests {
             statuses: 2,
             updates: 500_000,
             stamped_updates: 50,
-            standby_updates: 0,
             posts: 100,
             stamped_posts: 10,
             reflected_posts: 99,
@@ -251,7 +251,7 @@ mod tests {
             bytes_received: 52_428_800,
             lost: 6,
             out_of_order: 7,
-            unsent: 0,
+            ..Counts::default()
         };
         let mut interval = Tally::new(Terms::default());
         interval.add(&tally);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::resources::Resources;
+use super::resources::{Resources, Sample};
 use super::transport;
 use crate::omm::collect::Rates;
 use crate::omm::sums::{Figures, Moments, PhaseFigures};
@@ -224,10 +224,11 @@ impl SummaryLines {
 
     pub(super) fn resources(&mut self, resources: Option<&Resources>) {
         let Some(resources) = resources else { return };
-        let (cpu, memory) = (resources.cpu_percent(), resources.memory_mb());
+        let (cpu, memory) =
+            (resources.spread(|sample| sample.cpu_percent), resources.spread(Sample::memory_mb));
         self.count("CPU/Memory samples", resources.0.len() as u64);
         for (name, unit, spread) in [("CPU", "%", cpu), ("Memory", "MB", memory)] {
-            for (what, value) in [("max", spread.most), ("min", spread.least), ("avg", spread.mean)] {
+            for (what, value) in ["max", "min", "avg"].into_iter().zip(spread) {
                 self.say(format_args!("{name} Usage {what} ({unit}): {value:.2}"));
             }
         }

@@ -1,5 +1,4 @@
-//! TransportPerf's files and console output for transport messages (ETA C 3.6: TransportPerf.c), and Tapeline's
-//! additions.
+//! TransportPerf's files and console output (ETA C 3.6: TransportPerf.c), and Tapeline's additions.
 
 use serde_json::{Value, json};
 

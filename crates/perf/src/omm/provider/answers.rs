@@ -32,11 +32,11 @@ pub(super) struct Answers<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Reflections {
     waiting: VecDeque<(StreamHandle, Box<[u8]>)>,
-    bytes: usize,
+    /// Accounted bytes of the queued posts.
+    pub(super) bytes: usize,
 }
 
-/// Maximum bytes of posts queued to be sent back on one connection; a post beyond is dropped and counted, and gets a
-/// NAK if it requests an acknowledgement.
+/// Maximum bytes of posts queued to be sent back on one connection; further ones are dropped, and get a NAK if asked for.
 const MOST_WAITING: usize = 17 << 20;
 /// The same for all connections of a thread.
 const MOST_WAITING_OF_ALL: usize = 256 << 20;
@@ -46,11 +46,6 @@ const POST_COST: usize = 64;
 const HEADER: usize = 64;
 
 impl Reflections {
-    /// Accounted bytes of the queued posts.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -126,8 +121,7 @@ impl ProviderApplication for Answers<'_> {
                 tally.counts.posts += 1;
                 let nak = self.post(provider, out, stream, &header, &message);
                 if let Some(receipt) = receipt {
-                    // Under back pressure the role queues the acknowledgement, or disconnects a consumer that does
-                    // not read.
+                    // Under back pressure the role queues it, or disconnects a consumer that does not read.
                     let _ = provider.ack(out, receipt, nak);
                 }
             }
@@ -201,7 +195,7 @@ impl Answers<'_> {
             (StateCode::NOT_FOUND, b"There are no messages of this domain")
         } else if request.key.name.is_none_or(<[u8]>::is_empty) {
             (StateCode::NOT_FOUND, b"This item has no name")
-        } else if self.items.asked() >= plan.open_limit {
+        } else if self.items.asked >= plan.args.open_limit as usize {
             (StateCode::TOO_MANY_ITEMS, b"As many items are open as may be")
         } else {
             return self.items.ask(provider, stream);

@@ -34,8 +34,7 @@ pub(super) struct ProviderClient {
 
 /// Maximum messages of one connection before other connections and received messages are processed.
 const TURN: u32 = 16_384;
-/// The same while updates are late and images are due: a burst of images (ten, of 73 fields) then takes a quarter of
-/// the time.
+/// The same while updates are late and images are due: a burst of ten images of 73 fields then takes a quarter of the time.
 const TURN_BESIDE_IMAGES: u32 = 256;
 
 impl ProviderClient {
@@ -59,7 +58,7 @@ impl ProviderClient {
             items: Items::default(),
             reflections: Reflections::default(),
             updates: bursts(traffic.update_rate, traffic.stamped_updates(), seed),
-            generics: bursts(plan.generic_rate, plan.stamped_generics, !seed),
+            generics: bursts(plan.args.generic_msg_rate, plan.args.generic_msg_latency_rate, !seed),
             standing: Standing::default(),
             passed: 0,
             held_in: 0,
@@ -71,20 +70,19 @@ impl ProviderClient {
         self.provider.counters().malformed + self.room.unreadable()
     }
 
-    /// Due and sent messages on this connection in the first `begun` slices, without the most recent ones; nothing
-    /// until one second's messages were due.
+    /// Due and sent messages in the first `begun` slices, without the most recent ones; none before a second's were due.
     fn served(&self, desk: &Desk, begun: u64) -> Served {
         let tick_rate = desk.plan.publishing.tick_rate;
         // Messages of the last tenth of a second may be in flight.
         let begun = begun.saturating_sub(tick_rate.div_ceil(10));
         let served = self.updates.served(begun).and(self.generics.served(begun));
-        let of_a_second = desk.plan.publishing.args.update_rate + desk.plan.generic_rate;
+        let of_a_second = desk.plan.publishing.args.update_rate + desk.plan.args.generic_msg_rate;
         if served.due < of_a_second { Served::default() } else { served }
     }
 
     /// Whether there are messages to send in each slice.
     pub(super) fn is_active(&self) -> bool {
-        self.items.open() > 0 && (self.updates.is_any() || self.generics.is_any())
+        self.items.open() > 0 && (self.updates.is_any || self.generics.is_any)
     }
 
     /// Sends due messages: updates, generic messages and reflected posts. `is_behind`: some of them were late before.

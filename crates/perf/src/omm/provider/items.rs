@@ -31,7 +31,7 @@ pub(super) struct Items {
     spots: Vec<Spot>,
     answers: VecDeque<(StreamHandle, Answer)>,
     /// Requested items that are not closed.
-    asked: usize,
+    pub(super) asked: usize,
     next_update: usize,
     next_generic: usize,
 }
@@ -51,11 +51,6 @@ struct Spot {
 const MOST_CLOSED: usize = 1024;
 
 impl Items {
-    /// Requested items that are not closed.
-    pub(super) fn asked(&self) -> usize {
-        self.asked
-    }
-
     /// Items that have had their image.
     pub(super) fn open(&self) -> usize {
         self.open.len()

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use tapeline_client::ema_config::Group;
 use tapeline_console::failure::Hinted;
+use tapeline_omm::domain::ServiceEntry;
 
 use self::plan::ProviderPlan;
 use super::collect::{self, Limit, Rates, RunSettings};
@@ -66,9 +67,10 @@ impl ProviderArgs {
         let mut reactors = collect::reactors(self.run.threads(), MOST_CONNECTIONS)?;
         reactors.iter_mut().for_each(|reactor| reactor.limit_held(MOST_HELD));
         collect::listen(&mut reactors, address, &settings)?;
+        let service = plan.services.services().next().and_then(ServiceEntry::name).unwrap_or_default();
         let run = RunSettings {
             tool: Tool::Provider,
-            inputs: self.test_inputs(&plan.name, plan.service_name(), &plan.dictionary_files),
+            inputs: plan.args.test_inputs(&plan.name, service),
             threads: &self.run.threads,
             results: &self.run.results,
             summary_file: &self.summary_file,

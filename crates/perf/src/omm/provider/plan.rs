@@ -5,39 +5,32 @@ use std::time::Duration;
 
 use tapeline_client::connection::JsonSettings;
 use tapeline_client::ema_config::Chosen;
-use tapeline_console::arguments::Core;
 use tapeline_console::failure::Hinted;
-use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::directory::{Load, ServiceState};
 use tapeline_omm::domain::{Directory, ServiceEntry, ServicePart};
 use tapeline_omm::role::provider::ProviderSettings;
 use tapeline_omm::rwf::FilterAction;
 
-use super::super::options::{ProviderArgs, StampRate};
+use super::super::options::ProviderArgs;
 use super::super::publishing::Publishing;
 
 /// The work of all threads of the interactive provider.
 pub(super) struct ProviderPlan {
+    /// The options, with the dictionary's files that are used.
+    pub(super) args: ProviderArgs,
     /// Name of the settings in the configuration.
     pub(super) name: String,
     pub(super) publishing: Publishing,
-    pub(super) generic_rate: u64,
-    pub(super) stamped_generics: StampRate,
-    pub(super) open_limit: usize,
     pub(super) services: Directory,
     pub(super) dictionary: Arc<Dictionary>,
-    pub(super) dictionary_files: DictionaryArgs,
     pub(super) settings: ProviderSettings,
     pub(super) json: JsonSettings,
-    /// Cores of the API dispatch threads; empty with user dispatch.
-    pub(super) api_threads: Vec<Core>,
 }
 
 /// Streams of a consumer that are not items: directory and dictionaries.
 const OTHER_STREAMS: u32 = 64;
-/// Maximum bytes queued for a consumer that does not read, in addition to its images: acknowledgements of posts, and
-/// one long generic message.
+/// Maximum bytes queued for a consumer that does not read, beside images: acknowledgements, and a long generic message.
 const MOST_OWED: usize = 17 << 20;
 
 impl ProviderPlan {
@@ -70,12 +63,8 @@ impl ProviderPlan {
         services.apply(&service);
         Ok(Self {
             name: chosen.name,
-            generic_rate: args.generic_msg_rate,
-            stamped_generics: args.generic_msg_latency_rate,
-            open_limit: args.open_limit as usize,
             services,
             dictionary,
-            dictionary_files,
             settings: ProviderSettings {
                 most_streams: args.open_limit.saturating_add(OTHER_STREAMS),
                 owed_bytes: MOST_OWED,
@@ -83,8 +72,8 @@ impl ProviderPlan {
                 ..ProviderSettings::default()
             },
             json: chosen.json,
-            api_threads: args.run.api_threads(),
             publishing,
+            args: ProviderArgs { dictionary: dictionary_files, ..args.clone() },
         })
     }
 
@@ -92,9 +81,5 @@ impl ProviderPlan {
     pub(super) fn round_trips(&self) -> Option<Duration> {
         let interval = self.settings.round_trip_interval_ms;
         (interval > 0).then(|| Duration::from_millis(interval))
-    }
-
-    pub(super) fn service_name(&self) -> &str {
-        self.services.services().next().and_then(ServiceEntry::name).unwrap_or_default()
     }
 }

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapeline_client::connection::MOST_MALFORMED;
-use tapeline_client::connection::SharedTexts;
+use tapeline_client::connection::{MOST_MALFORMED, SharedTexts};
 use tapeline_client::server::{Connections, Serve};
-use tapeline_console::omm::say_accept_error;
-use tapeline_console::omm::say_notes;
+use tapeline_console::omm::{say_accept_error, say_notes};
 use tapeline_measure::Nanos;
 use tapeline_omm::Refused;
 use tapeline_omm::rwf::{DataType, MessageClass, MessageView};
@@ -18,7 +16,7 @@ use super::super::consumer::decoding::{Decoder, Found};
 use super::super::dispatching::{self, Dispatched};
 use super::super::link::Link;
 use super::super::slices::Slices;
-use super::super::stamp::{self, now};
+use super::super::stamp::{self, now, until};
 use super::super::tally::{Kind, RunPhase, Timed};
 use super::answers::Answers;
 use super::client::ProviderClient;
@@ -90,7 +88,7 @@ impl Working {
     }
 
     fn run(&mut self) -> anyhow::Result<()> {
-        match self.desk.plan.api_threads.get(self.thread).map(|core| core.0) {
+        match self.desk.plan.args.run.api_threads().get(self.thread).map(|core| core.0) {
             Some(core) => dispatching::run(self, self.thread, core)?,
             None => {
                 while !self.desk.link.is_over() {
@@ -164,10 +162,7 @@ impl Working {
         match (is_busy, is_active) {
             (true, _) => Duration::ZERO,
             (false, false) => idle,
-            (false, true) => {
-                let next = self.slices.due_of(self.desk.begun);
-                Duration::from_nanos(next.0.saturating_sub(now().0)).min(idle)
-            }
+            (false, true) => until(Some(self.slices.due_of(self.desk.begun)), idle),
         }
     }
 
@@ -318,9 +313,9 @@ impl Serve for Desk {
 
     fn closed(&mut self, _id: ConnectionId, client: ProviderClient, reason: &str) {
         let tally = &mut self.link.tally;
-        tally.worst = tally.worst.worse(client.standing.served());
+        tally.worst = tally.worst.worse(client.standing.served);
         tally.counts.malformed += client.room.unreadable();
-        self.reflected -= client.reflections.bytes();
+        self.reflected -= client.reflections.bytes;
         anstream::eprintln!("note: {} is gone: {reason}", client.user.escape_debug());
     }
 }

@@ -24,7 +24,6 @@ use tapeline_client::endpoint::Endpoint;
 use tapeline_wire::rssl::ConnectionSettings;
 
 pub(super) use self::message::SHORTEST;
-use self::sending::{Load, SendRate};
 use self::working::TransportPlan;
 use super::collect::{self, Limit, Rates, RunSettings};
 use super::options::{End, TransportPerfArgs};
@@ -57,14 +56,6 @@ impl TransportPerfArgs {
         let plan = Arc::new(TransportPlan {
             endpoint,
             args: self.clone(),
-            load: Load {
-                rate: if self.unpaced { SendRate::Unpaced } else { SendRate::PerSecond(self.msg_rate) },
-                stamps: self.stamps(),
-                says_due: !self.no_due,
-                len: self.msg_size as usize,
-                pack: self.pack,
-                tick_rate: self.tick_rate,
-            },
             open: AtomicUsize::new(0),
             opened: AtomicUsize::new(0),
         });

@@ -4,33 +4,10 @@ use tapeline_measure::{Nanos, Pacer, monotonic_ns};
 use tapeline_wire::rssl::{Sender, Sent};
 
 use super::super::bursts::Bursts;
-use super::super::options::StampRate;
+use super::super::options::{StampRate, TransportPerfArgs};
 use super::super::slices::Slices;
 use super::super::tally::Tally;
 use super::message::{Said, Template};
-
-/// The load on each connection.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Load {
-    pub(super) rate: SendRate,
-    pub(super) stamps: StampRate,
-    /// Whether messages with a time also carry their due time.
-    pub(super) says_due: bool,
-    /// Length of a message in bytes.
-    pub(super) len: usize,
-    /// Maximum messages in a frame.
-    pub(super) pack: u32,
-    pub(super) tick_rate: u64,
-}
-
-/// The send rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SendRate {
-    /// Messages per second, in bursts; 0 sends none.
-    PerSecond(u64),
-    /// As many as the connection accepts.
-    Unpaced,
-}
 
 /// Maximum messages before other connections and received messages are processed.
 const TURN: u64 = 1_024;
@@ -43,17 +20,19 @@ const SETTLING_NS: u64 = 200_000_000;
 #[derive(Debug)]
 pub(super) struct FlowSender {
     template: Template,
+    /// Whether messages with a time also carry their due time.
     says_due: bool,
     pace: Pace,
     /// Messages sent so far, and so the next sequence number.
-    sent: u64,
+    pub(super) sent: u64,
+    /// Maximum messages in a frame.
     pack: u32,
     /// Messages in the current frame.
     packed: u32,
     /// Whether there is back pressure on the connection.
     is_held: bool,
-    /// Whether the message is too long for the connection.
-    is_unfit: bool,
+    /// Whether the message is too long for the connection: nothing is sent any more.
+    pub(super) is_unfit: bool,
 }
 
 #[derive(Debug)]
@@ -75,45 +54,33 @@ enum Pace {
 
 impl FlowSender {
     /// For a connection that has just been opened; `None` if nothing is to be sent. Equal seeds draw equally.
-    pub(super) fn new(load: &Load, is_json: bool, now: Nanos, seed: u64) -> Option<Self> {
+    pub(super) fn new(args: &TransportPerfArgs, is_json: bool, now: Nanos, seed: u64) -> Option<Self> {
+        if args.reflect_msgs || args.msg_rate == 0 && !args.unpaced {
+            return None;
+        }
         let start = if is_json { now + SETTLING_NS } else { now };
-        let pace = match load.rate {
-            SendRate::PerSecond(0) => return None,
-            SendRate::PerSecond(rate) => Pace::Bursts {
-                slices: Slices::new(load.tick_rate, start),
-                bursts: Bursts::new(rate, load.stamps, load.tick_rate, 0, seed),
+        let stamps = args.stamps();
+        let pace = if args.unpaced {
+            let hz = if let StampRate::PerSecond(hz) = stamps { hz } else { 0 };
+            Pace::Unpaced { start, stamps, stamp_pacer: Pacer::per_second(hz, start), stamped: 0 }
+        } else {
+            Pace::Bursts {
+                slices: Slices::new(args.tick_rate, start),
+                bursts: Bursts::new(args.msg_rate, stamps, args.tick_rate, 0, seed),
                 begun: 0,
-            },
-            SendRate::Unpaced => {
-                let hz = if let StampRate::PerSecond(hz) = load.stamps { hz } else { 0 };
-                Pace::Unpaced {
-                    start,
-                    stamps: load.stamps,
-                    stamp_pacer: Pacer::per_second(hz, start),
-                    stamped: 0,
-                }
             }
         };
         Some(Self {
-            template: Template::new(load.len, is_json),
-            says_due: load.says_due,
+            template: Template::new(args.msg_size as usize, is_json),
+            says_due: !args.no_due,
             pace,
             sent: 0,
             // Only real JSON can be packed on a JSON connection.
-            pack: if is_json { 1 } else { load.pack },
+            pack: if is_json { 1 } else { args.pack },
             packed: 0,
             is_held: false,
             is_unfit: false,
         })
-    }
-
-    pub(super) fn sent(&self) -> u64 {
-        self.sent
-    }
-
-    /// Whether the message is too long for the connection: nothing is sent any more.
-    pub(super) fn is_unfit(&self) -> bool {
-        self.is_unfit
     }
 
     /// When the next message is due; `None` under back pressure.
@@ -236,6 +203,7 @@ mod tests {
     use tapeline_wire::rssl::{ConnectionSettings, Event, Reactor};
 
     use super::*;
+    use crate::omm::options::of;
     use crate::omm::tally::Terms;
 
     #[test]
@@ -256,18 +224,12 @@ mod tests {
             }
         }
         let sent = |len: usize, client: &mut Reactor| {
-            let load = Load {
-                rate: SendRate::PerSecond(1_000),
-                stamps: StampRate::PerSecond(0),
-                says_due: false,
-                len,
-                pack: 1,
-                tick_rate: 1,
-            };
-            let mut sending = FlowSender::new(&load, false, Nanos(0), 1).unwrap();
+            let load = "--msg-rate 1000 --latency-msg-rate 0 --no-due --tick-rate 1";
+            let args = of(&format!("{load} --msg-size {len}"));
+            let mut sending = FlowSender::new(&args, false, Nanos(0), 1).unwrap();
             let mut tally = Tally::new(Terms::default());
             sending.turn(Nanos(0), &mut client.sender(id).unwrap(), &mut tally);
-            (sending.is_unfit(), tally.counts.messages_sent)
+            (sending.is_unfit, tally.counts.messages_sent)
         };
         assert_eq!(sent(50, &mut client), (false, 1_000));
         assert_eq!(sent(51, &mut client), (true, 0));

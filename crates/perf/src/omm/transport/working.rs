@@ -16,10 +16,10 @@ use tapeline_wire::rssl::{
 
 use super::super::link::{Link, Word};
 use super::super::options::TransportPerfArgs;
-use super::super::stamp::now;
+use super::super::stamp::{now, until};
 use super::super::tally::{Milestone, RunPhase, Tally};
 use super::hearing::Heard;
-use super::sending::{FlowSender, Load};
+use super::sending::FlowSender;
 
 /// Maximum time between two checks for the end.
 const TURN: Duration = Duration::from_millis(100);
@@ -36,7 +36,6 @@ pub(super) struct TransportPlan {
     /// A client's server.
     pub(super) endpoint: Option<Endpoint>,
     pub(super) args: TransportPerfArgs,
-    pub(super) load: Load,
     /// Open connections of all threads, and connections ever opened.
     pub(super) open: AtomicUsize,
     pub(super) opened: AtomicUsize,
@@ -198,7 +197,7 @@ impl Working {
                 && let Some(mut sender) = reactor.sender(flow.id)
             {
                 sending.turn(now, &mut sender, &mut self.link.tally);
-                if sending.is_unfit() {
+                if sending.is_unfit {
                     unfit = Some(at);
                 }
             }
@@ -206,7 +205,7 @@ impl Working {
         // One per turn: the others follow in later turns.
         if let Some(at) = unfit {
             self.close(reactor, at);
-            let len = self.plan.load.len;
+            let len = self.plan.args.msg_size;
             self.gone(
                 at,
                 &format!("a message of {len} bytes is longer than any that can be sent on it"),
@@ -221,8 +220,7 @@ impl Working {
             return Duration::ZERO;
         }
         let due = self.flows.iter().filter_map(|flow| flow.sending.as_ref()?.due());
-        let Some(due) = due.chain(self.next_attempt).min() else { return TURN };
-        Duration::from_nanos(due.0.saturating_sub(now().0)).min(TURN)
+        until(due.chain(self.next_attempt).min(), TURN)
     }
 
     /// Flushes queued output, and receives meanwhile. Messages still queued at the time limit count as unsent.
@@ -244,7 +242,7 @@ impl Working {
         let Self { flows, link, plan, .. } = self;
         let flow = &mut flows[at];
         if let Some(sender) = reactor.sender(flow.id) {
-            flow.take_back(&sender, plan.load.len, &mut link.tally);
+            flow.take_back(&sender, plan.args.msg_size, &mut link.tally);
         }
         reactor.close(flow.id);
     }
@@ -259,7 +257,7 @@ impl Working {
         self.plan.open.fetch_sub(1, Ordering::Relaxed);
         self.link.say(Word::Milestone(Milestone::Parted));
         let Heard { received, lost, out_of_order, malformed, .. } = heard;
-        let sent = sending.map_or(back.sent, |sending| sending.sent()).saturating_sub(unsent);
+        let sent = sending.map_or(back.sent, |sending| sending.sent).saturating_sub(unsent);
         let faults = match (lost, out_of_order, malformed) {
             (0, 0, 0) => String::new(),
             _ => format!(", {lost} lost, {out_of_order} out of order, {malformed} malformed"),
@@ -332,7 +330,7 @@ impl Handler for Working {
             }
             Event::Closed(reason) => {
                 if let Some(flow) = flow {
-                    flow.take_back(sender, plan.load.len, &mut link.tally);
+                    flow.take_back(sender, plan.args.msg_size, &mut link.tally);
                 }
                 over.push((id, Over::ByThem(reason.to_string(), matches!(reason, Reason::Peer))));
             }
@@ -353,20 +351,18 @@ impl Flow {
     fn new(plan: &TransportPlan, id: ConnectionId, agreed: &Negotiated, now: Nanos) -> Self {
         let is_json = agreed.is_json();
         // Seeded by the clock, so that no two connections draw the same slices.
-        let sending =
-            (!plan.args.reflect_msgs).then(|| FlowSender::new(&plan.load, is_json, now, now.0)).flatten();
+        let sending = FlowSender::new(&plan.args, is_json, now, now.0);
         let (heard, back) = (Heard::default(), Reflections::default());
         Self { id, peer: agreed.peer_version.clone(), is_json, sending, heard, back, unsent: 0 }
     }
 
-    /// Messages queued on a connection that ends were counted as sent, and are subtracted. Messages whose bytes are
-    /// not available count with the length `len`.
-    fn take_back(&mut self, sender: &Sender<'_>, len: usize, tally: &mut Tally) {
+    /// Subtracts messages still queued on a connection that ends. `len`: the length of those whose bytes are unavailable.
+    fn take_back(&mut self, sender: &Sender<'_>, len: u32, tally: &mut Tally) {
         let Self { unsent, .. } = self;
         sender.unsent_messages(|message| {
             *unsent += 1;
             tally.unsent.messages_sent += 1;
-            tally.unsent.bytes_sent += message.map_or(len, <[u8]>::len) as u64;
+            tally.unsent.bytes_sent += message.map_or(len as usize, <[u8]>::len) as u64;
         });
     }
 }
