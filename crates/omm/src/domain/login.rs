@@ -1,9 +1,9 @@
 //! The login (domain 1): identity of the user, and features of both ends.
 
-use super::elements::{Buffer, elements, encode_list};
+use super::elements::{Buffer, elements};
 use super::standby;
 use crate::rwf::{
-    Attributes, Container, DataType, Domain, ElementList, ElementListEncoder, Flags, Key, NameType,
+    Container, DataType, Domain, ElementList, ElementListEncoder, Flags, Key, KeyElements, NameType,
     RefreshHeader, RequestHeader, flags,
 };
 use crate::{Malformed, Refused, State};
@@ -32,9 +32,6 @@ pub const BATCH_REQUESTS: u64 = 1;
 pub const BATCH_REISSUES: u64 = 2;
 /// Bit of `SupportBatchRequests`: batches of closes.
 pub const BATCH_CLOSES: u64 = 4;
-
-/// Maximum bytes of the attributes of a key.
-const MOST_ATTRIBUTES: usize = 0x7FFF;
 
 elements! {
     /// Attributes of a login request's key: data about the user and the application.
@@ -166,20 +163,14 @@ fn attributes_of<'a>(key: &Key<'a>) -> Result<ElementList<'a>, Malformed> {
     }
 }
 
-/// Encodes a message with the key of a login: a name, and the attributes that `write` appends. More than 32,767 bytes
-/// of attributes are too long, however large the message may be.
+/// Encodes a message with the key of a login: a name, and the attributes that `write` appends.
 fn encode_with_key(
     (user, name_type): (&[u8], NameType),
     write: impl FnOnce(&mut ElementListEncoder<'_>) -> Result<(), Refused>,
     encode: impl FnOnce(Key<'_>) -> Result<usize, Refused>,
 ) -> Result<usize, Refused> {
-    let mut room = vec![0; MOST_ATTRIBUTES];
-    let len = encode_list(&mut room, write).map_err(|refused| match refused {
-        Refused::Full => Refused::TooLong { what: "login attributes", limit: MOST_ATTRIBUTES },
-        other => other,
-    })?;
-    let data = room.get(..len).unwrap_or_default();
-    let attributes = Some(Attributes { container: DataType::ELEMENT_LIST, data });
+    let elements = KeyElements::encode("login attributes", write)?;
+    let attributes = Some(elements.attributes());
     encode(Key { name: Some(user), name_type: Some(name_type), attributes, ..Key::default() })
 }
 

@@ -387,6 +387,7 @@ pub fn encode_field_set(
 
 #[cfg(test)]
 mod tests {
+    use super::super::entries_encoder::check_prefixes;
     use super::*;
     use crate::FieldList;
 
@@ -431,24 +432,20 @@ mod tests {
         assert_eq!(fill(&mut list), 8);
         let all = list.finish();
         let large: Vec<_> = FieldList::parse(&large[..all]).unwrap().iter().map(Result::unwrap).collect();
-        for size in 0..all {
-            let mut small = vec![0xAA; size];
-            let Ok(mut list) = FieldListEncoder::new(&mut small) else {
-                assert!(size < 3);
-                continue;
-            };
+        let encode = |out: &mut [u8]| {
+            let size = out.len();
+            let mut list = FieldListEncoder::new(out).ok()?;
             let written = fill(&mut list);
-            assert!(written < 8, "{size} bytes are too few for all");
-            let len = list.finish();
-            let list = FieldList::parse(&small[..len]).unwrap();
+            assert_eq!(written == 8, size == all, "{size} bytes are too few for all, or enough");
+            Some((list.finish(), written))
+        };
+        check_prefixes::<9>(3, all + 1, encode, |bytes, written| {
+            let list = FieldList::parse(bytes).unwrap();
             assert_eq!(list.iter().map(Result::unwrap).collect::<Vec<_>>(), large[..written]);
             let end: usize = list.iter().map(|field| field.unwrap().data.len()).sum();
-            assert!(len >= end + 3 * written + 3);
-        }
-        let mut exact = vec![0; all];
-        let mut list = FieldListEncoder::new(&mut exact).unwrap();
-        assert_eq!(fill(&mut list), 8);
-        assert_eq!(list.finish(), all);
+            assert!(bytes.len() >= end + 3 * written + 3);
+            assert!(written < 8 || bytes.len() == all);
+        });
     }
 
     #[test]

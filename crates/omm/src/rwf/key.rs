@@ -50,14 +50,25 @@ impl KeyElements {
     /// Encodes these elements, in this order. Fails with [`Refused::TooLong`] for more than 32,767 bytes, or with
     /// [`Refused::Misplaced`] for a value without a type.
     pub fn new(elements: &[(&str, Value<'_>)]) -> Result<Self, Refused> {
+        Self::encode("key attributes", |list| {
+            elements.iter().try_for_each(|(name, value)| list.value(name, *value))
+        })
+    }
+
+    /// Encodes the elements that `write` appends. More than 32,767 bytes are too long, however large the message may
+    /// be; `what` names them then.
+    pub(crate) fn encode(
+        what: &'static str,
+        write: impl FnOnce(&mut ElementListEncoder<'_>) -> Result<(), Refused>,
+    ) -> Result<Self, Refused> {
         let mut room = vec![0; LONGEST_ATTRIBUTES];
-        let mut write = || {
+        let encoded = || {
             let mut list = ElementListEncoder::new(&mut room)?;
-            elements.iter().try_for_each(|(name, value)| list.value(name, *value))?;
+            write(&mut list)?;
             Ok(list.finish())
         };
-        let len = write().map_err(|refused| match refused {
-            Refused::Full => Refused::TooLong { what: "key attributes", limit: LONGEST_ATTRIBUTES },
+        let len = encoded().map_err(|refused| match refused {
+            Refused::Full => Refused::TooLong { what, limit: LONGEST_ATTRIBUTES },
             other => other,
         })?;
         room.truncate(len);
