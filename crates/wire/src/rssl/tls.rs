@@ -62,7 +62,10 @@ impl Tls {
     }
 
     /// Creates a client's configuration that trusts the system's certificates (usually `/etc/ssl/certs`, or
-    /// `SSL_CERT_FILE`). Fails if the system has no trusted certificates.
+    /// `SSL_CERT_FILE`).
+    ///
+    /// # Errors
+    /// The system has no trusted certificates.
     pub fn client_of_system(versions: TlsVersions) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();

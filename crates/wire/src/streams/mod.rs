@@ -178,7 +178,10 @@ impl Streams {
     }
 
     /// Sends queued bytes and finds the connections that need attention. If there are none, sleeps for at most
-    /// `timeout`; `None` means no limit. Fails if the machine refuses to wait.
+    /// `timeout`; `None` means no limit.
+    ///
+    /// # Errors
+    /// The machine refuses to wait.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         self.flush();
         while let Some(number) = self.again.pop() {

@@ -188,7 +188,10 @@ impl Publisher {
     }
 
     /// Sends queued messages, reads subscribers' bytes, and accepts and closes connections. Sleeps for at most
-    /// `timeout` if nothing happens. Fails if the machine refuses to wait.
+    /// `timeout` if nothing happens.
+    ///
+    /// # Errors
+    /// The machine refuses to wait.
     pub fn turn(&mut self, now: Nanos, timeout: Duration) -> Result<(), Error> {
         self.flush(now);
         let timeout = if self.readable.is_empty() { timeout } else { Duration::ZERO };
