@@ -75,14 +75,20 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens a folder for reading; other processes may write meanwhile. Fails if it does not exist, or is not a folder.
+    /// Opens a folder for reading; other processes may write meanwhile.
+    ///
+    /// # Errors
+    /// It does not exist, or is not a folder.
     pub fn open(path: &Path) -> Result<Self, Error> {
         fs::read_dir(path).map_err(Error::io("read the folder", &path.display().to_string()))?;
         Ok(Self { path: path.to_owned(), lock: None })
     }
 
     /// Opens a folder for writing and locks it for this process. Creates it with mode 0700 if missing; its parent must
-    /// exist. Fails if the folder cannot be created, or another process writes it.
+    /// exist.
+    ///
+    /// # Errors
+    /// The folder cannot be created, or another process writes it.
     pub fn create(path: &Path) -> Result<Self, Error> {
         use std::os::unix::fs::DirBuilderExt;
 
@@ -108,8 +114,10 @@ impl Directory {
         }
     }
 
-    /// Returns `true` if a process is writing the journal in this folder; `false` if there is no lock file. Fails if
-    /// the lock file cannot be opened or locked.
+    /// Returns `true` if a process is writing the journal in this folder; `false` if there is no lock file.
+    ///
+    /// # Errors
+    /// The lock file cannot be opened or locked.
     pub fn is_being_written(&self) -> Result<bool, Error> {
         let lock = match fs::File::open(self.path.join(LOCK)) {
             Ok(lock) => lock,

@@ -137,8 +137,10 @@ enum Found {
 }
 
 impl<F: Folder> Reader<F> {
-    /// Opens the journal at the oldest record. A folder without segments is an empty journal. Fails if the folder
-    /// cannot be read, or a segment's header is damaged.
+    /// Opens the journal at the oldest record. A folder without segments is an empty journal.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or a segment's header is damaged.
     pub fn open(folder: F) -> Result<Self, Error> {
         let segments = list(&folder)?.segments;
         let mut reader = Self {
@@ -161,8 +163,10 @@ impl<F: Folder> Reader<F> {
         Ok(reader)
     }
 
-    /// Moves to another position. With the index, reading starts at most a quarter of a megabyte before it. Fails as
-    /// [`open`](Self::open).
+    /// Moves to another position. With the index, reading starts at most a quarter of a megabyte before it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
     pub fn seek(&mut self, from: From) -> Result<(), Error> {
         self.segments = list(&self.folder)?.segments;
         let (before, known, earliest) = match from {

@@ -47,15 +47,20 @@ impl<'b> Encoder<'b> {
         Self { room, len: 0, owed: 1, is_message: false }
     }
 
-    /// Begins a message of one value. Fails if the buffer has no capacity for the header.
+    /// Begins a message of one value.
+    ///
+    /// # Errors
+    /// The buffer has no capacity for the header.
     pub fn message(room: &'b mut [u8], kind: MessageKind) -> Result<Self, Refused> {
         let header = room.get_mut(..HEADER).ok_or(Refused::Full)?;
         header.copy_from_slice(&[1, kind as u8, 0, 0, 0, 0, 0, 0]);
         Ok(Self { room, len: HEADER, owed: 1, is_message: true })
     }
 
-    /// Finishes the value and returns its length in bytes. Fails if values are missing, or the message is longer than
-    /// the 4 GiB that a header can state.
+    /// Finishes the value and returns its length in bytes.
+    ///
+    /// # Errors
+    /// Values are missing, or the message is longer than the 4 GiB that a header can state.
     pub fn finish(self) -> Result<usize, Refused> {
         if self.owed > 0 {
             return Err(Refused::Unfinished(self.owed));
@@ -125,7 +130,10 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// Writes an atom. Fails without capacity, if no value is expected, or for a zero in a symbol.
+    /// Writes an atom.
+    ///
+    /// # Errors
+    /// No capacity, or no value expected; a zero in a symbol.
     #[inline]
     pub fn atom<S: AsRef<[u8]>>(&mut self, atom: &Atom<S>) -> Result<(), Refused> {
         atom.borrow().encode(self)
@@ -138,21 +146,29 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// Writes a symbol. Fails without capacity, if no value is expected, or for a zero in the symbol.
+    /// Writes a symbol.
+    ///
+    /// # Errors
+    /// No capacity, or no value expected; a zero in the symbol.
     #[inline]
     pub fn symbol(&mut self, name: &[u8]) -> Result<(), Refused> {
         self.begin(Type::SYMBOL.atom(), 0, 0)?;
         self.text(name)
     }
 
-    /// Writes a string: a vector of characters. Fails without capacity, or if no value is expected.
+    /// Writes a string: a vector of characters.
+    ///
+    /// # Errors
+    /// No capacity, or no value expected.
     pub fn string(&mut self, text: &[u8]) -> Result<(), Refused> {
         self.items(Type::CHAR, Attribute::NONE, (text.len(), 0), text.len())?.copy_from_slice(text);
         Ok(())
     }
 
-    /// Writes a vector of this type, such as `i64`s of [`Type::TIMESTAMP`]. Fails without capacity, if no value is
-    /// expected, or for items of another type.
+    /// Writes a vector of this type, such as `i64`s of [`Type::TIMESTAMP`].
+    ///
+    /// # Errors
+    /// No capacity, or no value expected; items of another type.
     #[inline]
     pub fn column<T: Item, I>(&mut self, kind: Type, items: I) -> Result<(), Refused>
     where
@@ -161,7 +177,10 @@ impl<'b> Encoder<'b> {
         self.column_with(kind, Attribute::NONE, items)
     }
 
-    /// Writes a vector with an attribute. Fails as [`column`](Self::column).
+    /// Writes a vector with an attribute.
+    ///
+    /// # Errors
+    /// Those of [`column`](Self::column).
     #[inline]
     pub fn column_with<T: Item, I>(
         &mut self,
@@ -183,14 +202,19 @@ impl<'b> Encoder<'b> {
         if came == said { Ok(()) } else { Err(Refused::Miscounted { said, came }) }
     }
 
-    /// Writes a vector of symbols. Fails without capacity, if no value is expected, or for a zero in a symbol.
+    /// Writes a vector of symbols.
+    ///
+    /// # Errors
+    /// No capacity, or no value expected; a zero in a symbol.
     #[inline]
     pub fn symbols<'s>(&mut self, names: impl IntoIterator<Item = &'s [u8]>) -> Result<(), Refused> {
         self.symbols_with(Attribute::NONE, names).map(|_| ())
     }
 
-    /// Writes a vector of symbols with an attribute; returns the number of symbols. Fails as
-    /// [`symbols`](Self::symbols).
+    /// Writes a vector of symbols with an attribute; returns the number of symbols.
+    ///
+    /// # Errors
+    /// Those of [`symbols`](Self::symbols).
     #[inline]
     pub fn symbols_with<'s>(
         &mut self,
@@ -226,8 +250,10 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// Writes the only cell of such a column as a single value: an atom, or the value in the list. Fails as
-    /// [`cells`](Self::cells).
+    /// Writes the only cell of such a column as a single value: an atom, or the value in the list.
+    ///
+    /// # Errors
+    /// Those of [`cells`](Self::cells).
     #[inline]
     pub fn cell(&mut self, kind: Type, bytes: &[u8]) -> Result<(), Refused> {
         let width = kind.width();
@@ -242,21 +268,28 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// Begins a list; `count` values follow. Fails without capacity, or if no value is expected.
+    /// Begins a list; `count` values follow.
+    ///
+    /// # Errors
+    /// No capacity, or no value expected.
     #[inline]
     pub fn list(&mut self, count: usize) -> Result<(), Refused> {
         self.items(Type::LIST, Attribute::NONE, (count, count), 0).map(|_| ())
     }
 
-    /// Begins a dictionary; keys and values follow. The caller ensures that they are equal in number. Fails without
-    /// capacity, or if no value is expected.
+    /// Begins a dictionary; keys and values follow. The caller ensures that they are equal in number.
+    ///
+    /// # Errors
+    /// No capacity, or no value expected.
     pub fn dict(&mut self, is_sorted: bool) -> Result<(), Refused> {
         let kind = if is_sorted { Type::SORTED_DICT } else { Type::DICT };
         self.begin(kind, 0, 2).map(|_| ())
     }
 
-    /// Begins a table; one column per name follows. The caller ensures that the columns have equal lengths. Fails
-    /// without capacity, if no value is expected, or for a zero in a name.
+    /// Begins a table; one column per name follows. The caller ensures that the columns have equal lengths.
+    ///
+    /// # Errors
+    /// No capacity, or no value expected; a zero in a name.
     pub fn table<'s>(&mut self, names: impl IntoIterator<Item = &'s [u8]>) -> Result<(), Refused> {
         self.begin(Type::TABLE, 1, 1)?[0] = Attribute::NONE.0;
         self.dict(false)?;
@@ -264,14 +297,19 @@ impl<'b> Encoder<'b> {
         self.list(columns)
     }
 
-    /// Writes an error, the answer to a request that cannot be answered. Fails without capacity, if no value is
-    /// expected, or for a zero in the text.
+    /// Writes an error, the answer to a request that cannot be answered.
+    ///
+    /// # Errors
+    /// No capacity, or no value expected; a zero in the text.
     pub fn error(&mut self, text: &[u8]) -> Result<(), Refused> {
         self.begin(Type::ERROR, 0, 0)?;
         self.text(text)
     }
 
-    /// Writes the generic null `::`: an empty answer. Fails without capacity, or if no value is expected.
+    /// Writes the generic null `::`: an empty answer.
+    ///
+    /// # Errors
+    /// No capacity, or no value expected.
     pub fn null(&mut self) -> Result<(), Refused> {
         self.begin(Type::UNARY, 1, 0)?[0] = 0;
         Ok(())

@@ -85,7 +85,10 @@ impl Frames {
         self.bytes.len() + self.plain.len()
     }
 
-    /// Returns the client's handshake; `None` while it is not complete. Call it until it is. Fails as [`Hello::parse`].
+    /// Returns the client's handshake; `None` while it is not complete. Call it until it is.
+    ///
+    /// # Errors
+    /// Those of [`Hello::parse`].
     pub fn hello(&mut self) -> Result<Option<Hello<'_>>, Malformed> {
         let waiting = &self.bytes[self.given..self.came];
         Ok(Hello::parse(waiting)?.map(|(hello, len)| {

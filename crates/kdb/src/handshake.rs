@@ -53,7 +53,10 @@ impl std::fmt::Debug for Hello<'_> {
 
 impl<'a> Hello<'a> {
     /// Reads the handshake from the front of a client's bytes and returns its length in bytes; `None` if it is not
-    /// complete. Fails if there is no end within [`MOST_HELLO`] bytes.
+    /// complete.
+    ///
+    /// # Errors
+    /// There is no end within [`MOST_HELLO`] bytes.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let looked_at = &bytes[..bytes.len().min(MOST_HELLO)];
         let Some(len) = looked_at.iter().position(|&byte| byte == 0) else {

@@ -13,8 +13,10 @@ use crate::view::View;
 /// The first bytes of a log.
 pub const LOG_HEADER: [u8; 8] = [0xFF, 1, 0, 0, 0, 0, 0, 0];
 
-/// Checks that a file with these first bytes is a log. Fails if the file has another format, which the error names if
-/// it is known, or is too short.
+/// Checks that a file with these first bytes is a log.
+///
+/// # Errors
+/// The file has another format, which the error names if it is known, or is too short.
 pub fn check_header(bytes: &[u8]) -> Result<(), Malformed> {
     let Some(&found) = bytes.first_chunk::<8>() else {
         let cut = Fault::Cut { what: "a log's header", wanted: LOG_HEADER.len(), left: bytes.len() };
@@ -72,7 +74,10 @@ pub struct Log<'a> {
 
 impl<'a> Log<'a> {
     /// Reads a log from its first byte on. The log does not record its byte order: little, unless the machine was a
-    /// SPARC. Fails as [`check_header`].
+    /// SPARC.
+    ///
+    /// # Errors
+    /// Those of [`check_header`].
     pub fn parse(bytes: &'a [u8], order: Order) -> Result<Self, Malformed> {
         check_header(bytes)?;
         Ok(Self { bytes, order, at: LOG_HEADER.len(), count: 0, torn: None })
@@ -125,8 +130,10 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Begins a log: writes its header to the front of `out` and returns the number of bytes. Fails if the buffer has
-    /// no capacity for the header.
+    /// Begins a log: writes its header to the front of `out` and returns the number of bytes.
+    ///
+    /// # Errors
+    /// The buffer has no capacity for the header.
     pub fn begin(out: &mut [u8]) -> Result<(Self, usize), Refused> {
         out.get_mut(..LOG_HEADER.len()).ok_or(Refused::Full)?.copy_from_slice(&LOG_HEADER);
         Ok((Self::resume(0, LOG_HEADER.len() as u64), LOG_HEADER.len()))

@@ -66,7 +66,10 @@ fn shape(kind: Type, count: usize) -> String {
 }
 
 impl<'a> Update<'a> {
-    /// Reads a message as an update. Fails with the value found instead if the message is not an update.
+    /// Reads a message as an update.
+    ///
+    /// # Errors
+    /// The message is not an update: the value found instead.
     pub fn of(message: &View<'a>) -> Result<Self, NoUpdate> {
         let shape = NoUpdate::Shape { kind: message.kind(), count: message.count() };
         let View::List(list) = message else { return Err(shape) };

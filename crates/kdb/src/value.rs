@@ -71,7 +71,10 @@ impl Value {
         Self::Vector { kind: Type::CHAR, attribute: Attribute::NONE, items }
     }
 
-    /// Reads one value, which must take all bytes. Fails as [`View::parse`].
+    /// Reads one value, which must take all bytes.
+    ///
+    /// # Errors
+    /// Those of [`View::parse`].
     pub fn parse(bytes: &[u8], order: Order) -> Result<Self, Malformed> {
         View::parse(bytes, order).map(|view| view.to_value())
     }

@@ -34,8 +34,10 @@ pub enum View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Reads one value, which must take all bytes. Fails if the bytes are not a value, or there are more bytes after
-    /// it.
+    /// Reads one value, which must take all bytes.
+    ///
+    /// # Errors
+    /// The bytes are not a value, or there are more bytes after it.
     pub fn parse(bytes: &'a [u8], order: Order) -> Result<Self, Malformed> {
         let (view, len) = Self::first(bytes, order)?;
         match bytes.len() - len {

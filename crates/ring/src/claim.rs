@@ -37,7 +37,9 @@ impl<'a, D: Discipline> Claim<'a, D> {
         unsafe { publisher.commit(len, start, size, 1) }
     }
 
-    /// Makes the frame visible with only its first `len` bytes; the rest of the claim is discarded. Fails with
+    /// Makes the frame visible with only its first `len` bytes; the rest of the claim is discarded.
+    ///
+    /// # Errors
     /// [`Refused::TooLong`] if `len` is more than was claimed; then nothing becomes visible.
     #[inline(always)]
     pub fn commit_prefix(mut self, len: usize) -> Result<Position, Refused> {
@@ -53,7 +55,9 @@ impl<'a, D: Discipline> Claim<'a, D> {
     /// behind it at [`show`](PublisherOf::show), at [`flush`](PublisherOf::flush), at the end of the ring, or when a
     /// claim needs more space than is certainly free. Frames that are committed while others are hidden stay hidden
     /// too. For frames that come in bursts: subscribers that poll then touch the publisher's cache lines once for a
-    /// burst and not once for a frame. The hidden frames of a publisher that dies are lost. Fails with
+    /// burst and not once for a frame. The hidden frames of a publisher that dies are lost.
+    ///
+    /// # Errors
     /// [`Refused::TooLong`] if `len` is more than was claimed; then there is no frame.
     #[inline(always)]
     pub fn hide_prefix(self, len: usize) -> Result<Position, Refused> {

@@ -17,7 +17,10 @@ const LONGEST: usize = 64;
 pub struct Name(String);
 
 impl Name {
-    /// Checks a name and creates it. Fails with [`Error::BadName`].
+    /// Checks a name and creates it.
+    ///
+    /// # Errors
+    /// [`Error::BadName`].
     pub fn new(name: &str) -> Result<Self, Error> {
         let bad = |why| Err(Error::BadName { name: name.to_owned(), why });
         if name.is_empty() {

@@ -148,8 +148,10 @@ impl<D: Discipline> PublisherOf<D> {
         Batch::new(self)
     }
 
-    /// Claims a frame, copies `bytes` into it and commits it. Short messages are copied in 8-byte moves. Fails as
-    /// [`claim`](Self::claim).
+    /// Claims a frame, copies `bytes` into it and commits it. Short messages are copied in 8-byte moves.
+    ///
+    /// # Errors
+    /// As [`claim`](Self::claim).
     #[inline(always)]
     pub fn publish(&mut self, bytes: &[u8]) -> Result<Position, Refused> {
         if self.lines { self.publish_on_lines(bytes) } else { self.publish_as::<PACKED>(bytes) }
@@ -252,7 +254,10 @@ impl<D: Discipline> PublisherOf<D> {
 
     /// Returns `true` if the ring still has its name. If not, current subscribers read on, but nobody else can join,
     /// and the name cannot be restored: Linux cannot link a file again after its last name is gone. Makes a system
-    /// call. Fails if the system call fails.
+    /// call.
+    ///
+    /// # Errors
+    /// If the system call fails.
     pub fn is_named(&self) -> Result<bool, Error> {
         self.segment.is_named()
     }
@@ -279,8 +284,10 @@ impl<D: Discipline> PublisherOf<D> {
     }
 
     /// Ends the ring: subscribers drain it, then get [`Poll::Ended`](crate::Poll::Ended). Removes the name unless
-    /// [`Options::keep`] is set. Dropping a publisher does the same, but ignores errors. Fails if the name cannot be
-    /// removed.
+    /// [`Options::keep`] is set. Dropping a publisher does the same, but ignores errors.
+    ///
+    /// # Errors
+    /// If the name cannot be removed.
     pub fn close(mut self) -> Result<(), Error> {
         self.end()
     }

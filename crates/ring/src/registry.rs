@@ -105,8 +105,10 @@ pub struct SubscriberView {
     pub lag_bytes: u64,
 }
 
-/// Returns all rings of this machine, by name, including those that cannot be read. Fails if the directory of shared
-/// memory cannot be read.
+/// Returns all rings of this machine, by name, including those that cannot be read.
+///
+/// # Errors
+/// If the directory of shared memory cannot be read.
 pub fn list() -> Result<Vec<Entry>, Error> {
     let system = |source: io::Error| Error::System { path: DIRECTORY.into(), what: "list", source };
     let mut entries = Vec::new();

@@ -396,14 +396,18 @@ impl<D: Discipline> SubscriberOf<D> {
         self.memory.publisher().note.read()
     }
 
-    /// Returns `true` if a publisher holds the lock that dies with its process. Makes a system call. Fails if the
-    /// system call fails.
+    /// Returns `true` if a publisher holds the lock that dies with its process. Makes a system call.
+    ///
+    /// # Errors
+    /// If the system call fails.
     pub fn publisher_alive(&self) -> Result<bool, Error> {
         self.segment.publisher_is_alive()
     }
 
-    /// Returns `true` if the ring still has its name. If not, no publisher can continue it. Makes a system call. Fails
-    /// if the system call fails.
+    /// Returns `true` if the ring still has its name. If not, no publisher can continue it. Makes a system call.
+    ///
+    /// # Errors
+    /// If the system call fails.
     pub fn is_named(&self) -> Result<bool, Error> {
         self.segment.is_named()
     }

@@ -70,7 +70,10 @@ impl Readiness {
     }
 
     /// Sleeps until something new happened in the loop or `timeout` passes, and returns `true`; returns `false` if it
-    /// was woken to end. Can return `true` without a reason. Fails if the machine refuses to wait.
+    /// was woken to end. Can return `true` without a reason.
+    ///
+    /// # Errors
+    /// The machine refuses to wait.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
         match self.poll.poll(&mut self.events, timeout) {
             Ok(()) => Ok(self.events.iter().all(|event| event.token() != Self::END)),

@@ -104,8 +104,11 @@ impl<'a> DictionaryRequest<'a> {
         }
     }
 
-    /// Writes the message to the start of `out`; returns its length. Fails with [`Refused::Full`], or with
-    /// [`Refused::TooLong`] for a name of more than 255 bytes.
+    /// Writes the message to the start of `out`; returns its length.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for a name of more than 255 bytes.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
         let header = RequestHeader::new(Domain::DICTIONARY, self.stream_id, self.key());
         let priority = Some(Priority { class: 1, count: 1 });
@@ -114,8 +117,11 @@ impl<'a> DictionaryRequest<'a> {
 
     /// Writes one part of the answer to the start of `out`: a refresh with as many entries of the dictionary as fit,
     /// from index `from` on. [`Part::len`] is the length of the whole message. Continue with [`Part::next`] until
-    /// [`Part::is_last`]. The first part clears the cache, the last part completes the refresh. Fails with
-    /// [`Refused::Full`] if not even one entry fits, or with [`Refused::TooLong`] for an entry that can never fit.
+    /// [`Part::is_last`]. The first part clears the cache, the last part completes the refresh.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`] if not even one entry fits; [`Refused::TooLong`] for an entry that can never fit.
     pub fn encode_part(
         &self,
         kind: DictionaryKind,

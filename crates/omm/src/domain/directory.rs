@@ -344,8 +344,11 @@ fn merge_links(old: &mut Vec<Link>, new: &[Link]) {
     }
 }
 
-/// Returns the services of a directory message, one after the other. Iteration ends after a fault. Fails if the head is
-/// truncated.
+/// Returns the services of a directory message, one after the other. Iteration ends after a fault.
+///
+/// # Errors
+///
+/// Fails if the head is truncated.
 pub fn services(payload: &[u8]) -> Result<impl Iterator<Item = Result<ServiceEntry, Malformed>>, Malformed> {
     let map = Map::parse(payload)?;
     let key_type = map.head().key_type;
@@ -380,7 +383,11 @@ pub fn services(payload: &[u8]) -> Result<impl Iterator<Item = Result<ServiceEnt
 }
 
 /// Writes the payload of a directory to the start of `out`: of each service, the parts that `filter` requests. Returns
-/// its length. Fails with [`Refused::Full`], or with [`Refused::TooLong`] for a service of more than 65,535 bytes.
+/// its length.
+///
+/// # Errors
+///
+/// [`Refused::Full`]; [`Refused::TooLong`] for a service of more than 65,535 bytes.
 pub fn encode_services<'s>(
     services: impl IntoIterator<Item = &'s ServiceEntry>,
     filter: u32,

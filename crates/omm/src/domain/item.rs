@@ -41,8 +41,11 @@ pub struct RequestPayload<'a> {
 }
 
 impl<'a> RequestPayload<'a> {
-    /// Reads the payload of a message; empty for a payload that is not an element list. Fails if an element is
-    /// truncated, or an array has fewer items than its count.
+    /// Reads the payload of a message; empty for a payload that is not an element list.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an element is truncated, or an array has fewer items than its count.
     pub fn read(message: &MessageView<'a>) -> Result<Self, Malformed> {
         match message.open()? {
             Container::ElementList(list) => Self::of(&list),
@@ -79,8 +82,11 @@ impl<'a> RequestPayload<'a> {
     }
 
     /// Writes the element list to the start of `out`; returns its length. The request needs the flags HAS_BATCH and
-    /// HAS_VIEW: see [`RequestPayload::mark`]. Fails with [`Refused::Full`], or with [`Refused::TooLong`] for lists of
-    /// more than 65,535 bytes.
+    /// HAS_VIEW: see [`RequestPayload::mark`].
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for lists of more than 65,535 bytes.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
         encode_list(out, |list| self.write(list))
     }
@@ -125,8 +131,11 @@ const VIEW_FIDS: u64 = 1;
 const VIEW_NAMES: u64 = 2;
 
 /// Writes a close of several streams to the start of `out`; returns its length. Send it only to providers whose login
-/// refresh has [`BATCH_CLOSES`](super::login::BATCH_CLOSES). Fails with [`Refused::Full`], or with [`Refused::TooLong`]
-/// for more streams than fit in 65,535 bytes.
+/// refresh has [`BATCH_CLOSES`](super::login::BATCH_CLOSES).
+///
+/// # Errors
+///
+/// [`Refused::Full`]; [`Refused::TooLong`] for more streams than fit in 65,535 bytes.
 pub fn encode_batch_close(
     header: &crate::rwf::CloseHeader<'_>,
     streams: &[i32],

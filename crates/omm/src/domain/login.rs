@@ -202,7 +202,11 @@ impl<'a> LoginRequest<'a> {
         }
     }
 
-    /// Reads a request of the login domain. Fails if the attributes are malformed; offsets count from their start.
+    /// Reads a request of the login domain.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the attributes are malformed; offsets count from their start.
     pub fn read(header: &RequestHeader<'a>) -> Result<Self, Malformed> {
         Ok(Self {
             stream_id: header.stream_id,
@@ -213,8 +217,11 @@ impl<'a> LoginRequest<'a> {
         })
     }
 
-    /// Writes the message to the start of `out`; returns its length. Allocates memory for the attributes. Fails with
-    /// [`Refused::Full`], or with [`Refused::TooLong`] for attributes of more than 32,767 bytes together.
+    /// Writes the message to the start of `out`; returns its length. Allocates memory for the attributes.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for attributes of more than 32,767 bytes together.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
         encode_with_key(
             (self.user, self.name_type),
@@ -258,7 +265,11 @@ impl<'a> LoginRefresh<'a> {
         }
     }
 
-    /// Reads a refresh of the login domain. Fails if the attributes are malformed; offsets count from their start.
+    /// Reads a refresh of the login domain.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the attributes are malformed; offsets count from their start.
     pub fn read(header: &RefreshHeader<'a>) -> Result<Self, Malformed> {
         let key = header.key.unwrap_or_default();
         Ok(Self {
@@ -271,8 +282,11 @@ impl<'a> LoginRefresh<'a> {
         })
     }
 
-    /// Writes the message to the start of `out`; returns its length. Allocates memory for the attributes. Fails with
-    /// [`Refused::Full`], or with [`Refused::TooLong`] for attributes of more than 32,767 bytes together.
+    /// Writes the message to the start of `out`; returns its length. Allocates memory for the attributes.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for attributes of more than 32,767 bytes together.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
         encode_with_key(
             (self.user, self.name_type),

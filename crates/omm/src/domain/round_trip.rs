@@ -17,8 +17,11 @@ elements! {
 }
 
 impl RoundTrip {
-    /// Reads a message; `None` if it is not a round trip. A consumer answers with the same bytes. Fails if the payload
-    /// is malformed.
+    /// Reads a message; `None` if it is not a round trip. A consumer answers with the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the payload is malformed.
     pub fn read(message: &MessageView<'_>) -> Result<Option<Self>, Malformed> {
         let is_round_trip = message.class() == MessageClass::GENERIC
             && message.domain() == Domain::LOGIN
@@ -34,7 +37,11 @@ impl RoundTrip {
         }
     }
 
-    /// Writes the provider's message to the start of `out`; returns its length. Fails with [`Refused::Full`].
+    /// Writes the provider's message to the start of `out`; returns its length.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`].
     pub fn encode(&self, stream_id: i32, out: &mut [u8]) -> Result<usize, Refused> {
         let header = GenericHeader {
             flags: flags::generic::PROVIDER_DRIVEN,

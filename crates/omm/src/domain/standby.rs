@@ -74,7 +74,11 @@ pub enum ConnectionStatus {
 
 impl ConnectionStatus {
     /// Reads a message; `None` if it is not about a standby. Of the services the first 1,024 are read. A deleted entry
-    /// means that the server no longer belongs to a standby: it is active. Fails if the payload is malformed.
+    /// means that the server no longer belongs to a standby: it is active.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the payload is malformed.
     pub fn read(message: &MessageView<'_>) -> Result<Option<Self>, Malformed> {
         if message.class() != MessageClass::GENERIC || message.container() != DataType::MAP {
             return Ok(None);
@@ -111,7 +115,11 @@ impl ConnectionStatus {
     }
 
     /// Writes the message to the start of `out`; returns its length. `stream_id` is the login stream or the directory
-    /// stream. Fails with [`Refused::Full`].
+    /// stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`].
     pub fn encode(&self, stream_id: i32, out: &mut [u8]) -> Result<usize, Refused> {
         let (domain, name, key_type) = match self {
             Self::Login(_) => (Domain::LOGIN, OF_LOGIN, DataType::ASCII_STRING),

@@ -14,8 +14,11 @@ pub const STREAMS: u64 = 1;
 /// Value of `:DataStreams`: the items too, as snapshots.
 pub const SNAPSHOTS: u64 = 2;
 
-/// Returns the names in the payload of a symbol list, each with its action. Fails if the head is truncated. Faults of
-/// entries are returned during iteration.
+/// Returns the names in the payload of a symbol list, each with its action.
+///
+/// # Errors
+///
+/// Fails if the head is truncated. Faults of entries are returned during iteration.
 pub fn names(
     payload: &[u8],
 ) -> Result<impl Iterator<Item = Result<(MapAction, &[u8]), Malformed>>, Malformed> {

@@ -118,8 +118,11 @@ impl Consumer {
     /// Memory for an item with a stream of its own, bytes, without its name, group id and view.
     pub const BYTES_PER_ITEM: usize = Watchlist::BYTES_PER_ITEM + 2 * size_of::<(Nanos, Timer)>();
 
-    /// Creates a consumer that logs in with `login`. It requests a connection at its first `tick`. Fails if no message
-    /// can hold the login.
+    /// Creates a consumer that logs in with `login`. It requests a connection at its first `tick`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no message can hold the login.
     pub fn new(settings: ConsumerSettings, login: &LoginRequest<'_>) -> Result<Self, Refused> {
         let first_id =
             if settings.downloads_dictionary { DICTIONARY_STREAMS[1] + 1 } else { DIRECTORY_STREAM + 1 };

@@ -113,7 +113,11 @@ pub struct NiProvider {
 
 impl NiProvider {
     /// Creates a provider of these services that logs in with `login`; the role of the login is set to provider. It
-    /// requests a connection at its first `tick`. Fails if no message can hold the login.
+    /// requests a connection at its first `tick`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no message can hold the login.
     pub fn new(
         settings: NiProviderSettings,
         login: &LoginRequest<'_>,
@@ -245,8 +249,11 @@ impl NiProvider {
         [self.again, self.give_up].into_iter().flatten().min()
     }
 
-    /// Replaces the attributes of the login, for example the token, and sends the login if there is one. Fails if no
-    /// message can hold the login: the old login stays.
+    /// Replaces the attributes of the login, for example the token, and sends the login if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no message can hold the login: the old login stays.
     pub fn renew_login(&mut self, out: &mut dyn Outbox, login: &LoginRequest<'_>) -> Result<(), Refused> {
         self.take_login(login)?;
         if self.link >= Link::Login && self.link != Link::Ended {
@@ -257,8 +264,11 @@ impl NiProvider {
     }
 
     /// Changes a service, adds one, or removes one. [`Sent::Full`]: there is no space, and nothing changed; try again.
-    /// [`Sent::NotOpen`]: there is no connection yet; the change is part of the next directory. Fails if no message can
-    /// hold the service.
+    /// [`Sent::NotOpen`]: there is no connection yet; the change is part of the next directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no message can hold the service.
     pub fn change_service(&mut self, out: &mut dyn Outbox, change: &ServiceEntry) -> Result<Sent, Refused> {
         let mut write =
             |room: &mut [u8]| directory::encode_update(DIRECTORY_STREAM, filter::ALL, [change], room);

@@ -30,7 +30,11 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// Decodes the bytes of an entry; `None` is blank. Fails if there are fewer bytes than the count requires.
+    /// Decodes the bytes of an entry; `None` is blank.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are fewer bytes than the count requires.
     pub fn decode(data: &'a [u8]) -> Result<Option<Self>, Malformed> {
         if data.is_empty() {
             return Ok(None);
@@ -144,7 +148,10 @@ pub struct ArrayEncoder<'a> {
 }
 
 impl<'a> ArrayEncoder<'a> {
-    /// Starts an array of `item_type`. Items have `item_len` bytes each; 0 if each item has its own length. Fails with
+    /// Starts an array of `item_type`. Items have `item_len` bytes each; 0 if each item has its own length.
+    ///
+    /// # Errors
+    ///
     /// [`Full`] if the head of the array does not fit.
     pub fn new(out: &'a mut [u8], item_type: DataType, item_len: u16) -> Result<Self, Full> {
         let mut writer = Writer::new(out);

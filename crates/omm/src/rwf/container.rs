@@ -77,7 +77,11 @@ pub enum Container<'a> {
 
 impl<'a> Container<'a> {
     /// Reads the head of a container that occupies all of `bytes`. `sets` are the set definitions of the enclosing
-    /// container: [`SetDefinitions::NONE`] for a payload. Fails if the head is truncated.
+    /// container: [`SetDefinitions::NONE`] for a payload.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated.
     pub fn parse(data_type: DataType, bytes: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Self, Malformed> {
         Ok(match data_type {
             DataType::FIELD_LIST => Self::FieldList(FieldList::parse_with(bytes, sets)?),
@@ -115,7 +119,11 @@ impl<'a> Container<'a> {
 }
 
 impl<'a> MessageView<'a> {
-    /// Opens the payload. Fails if the head is truncated; offsets count from the start of the payload.
+    /// Opens the payload.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated; offsets count from the start of the payload.
     pub fn open(&self) -> Result<Container<'a>, Malformed> {
         Container::parse(self.container(), self.payload(), &SetDefinitions::NONE)
     }
@@ -123,16 +131,22 @@ impl<'a> MessageView<'a> {
 
 impl<'a, H: Head<'a>> Entries<'a, H> {
     /// Opens the data of an entry of the container's own type, or the summary. `sets` are the
-    /// [definitions](Entries::sets) of this container, parsed once for all entries. Fails if the head is truncated;
-    /// offsets count from the start of the data.
+    /// [definitions](Entries::sets) of this container, parsed once for all entries.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated; offsets count from the start of the data.
     pub fn open(&self, data: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Container<'a>, Malformed> {
         Container::parse(self.head().container(), data, sets)
     }
 }
 
 impl<'a> Value<'a> {
-    /// Opens the container in this value; `None` for a primitive. Fails if the head is truncated; offsets count from
-    /// the start of the value.
+    /// Opens the container in this value; `None` for a primitive.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated; offsets count from the start of the value.
     pub fn open(&self) -> Result<Option<Container<'a>>, Malformed> {
         match self {
             Self::Container(data_type, bytes) => {

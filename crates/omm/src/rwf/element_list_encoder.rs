@@ -22,7 +22,11 @@ pub struct ElementListEncoder<'a> {
 counted!(ElementListEncoder, "list", "elements so far, without those of a set");
 
 impl<'a> ElementListEncoder<'a> {
-    /// Starts a list at the start of `out`. Fails with [`Full`] if not even an empty list (three bytes) fits.
+    /// Starts a list at the start of `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if not even an empty list (three bytes) fits.
     pub fn new(out: &'a mut [u8]) -> Result<Self, Full> {
         let mut writer = Writer::new(out);
         writer.u8(HAS_STANDARD_DATA)?;

@@ -74,7 +74,11 @@ impl<'a, H: Head<'a>> Entries<'a, H> {
     }
 
     /// Returns the set definitions for the lists in this container, including its summary; none if the container has
-    /// none. Fails if a definition is truncated or has an invalid number.
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a definition is truncated or has an invalid number.
     pub fn sets(&self) -> Result<SetDefinitions<'a>, Malformed> {
         match self.head.set_definitions() {
             Some(bytes) => SetDefinitions::parse(bytes, self.head.container()),

@@ -65,13 +65,21 @@ pub struct FieldList<'a> {
 impl<'a> FieldList<'a> {
     /// Reads the head of a list that occupies all of `bytes`.
     ///
-    /// No bytes, or a first byte without flags, is an empty list. Fails if the head is truncated.
+    /// No bytes, or a first byte without flags, is an empty list.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         Self::parse_with(bytes, &SetDefinitions::NONE)
     }
 
-    /// As [`FieldList::parse`], in a container with set definitions. Fails if the head is truncated.
+    /// As [`FieldList::parse`], in a container with set definitions.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated.
     #[inline]
     pub fn parse_with(bytes: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Self, Malformed> {
         // Nearly every update has only standard data.
@@ -141,7 +149,11 @@ impl<'a> FieldList<'a> {
     }
 
     /// Returns the first field with this id. Only the ids and lengths of the fields before it are read: less than a
-    /// third of the work of decoding them (`make instructions`). Fails at a fault in the entries up to that field.
+    /// third of the work of decoding them (`make instructions`).
+    ///
+    /// # Errors
+    ///
+    /// Fails at a fault in the entries up to that field.
     #[inline]
     pub fn find(&self, fid: Fid) -> Result<Option<Field<'a>>, Malformed> {
         let mut fields = self.iter();
@@ -433,8 +445,11 @@ impl<'a> Field<'a> {
         Rmtes(self.data)
     }
 
-    /// Returns the value with the type that a dictionary or a set definition gives the field. Fails if the bytes are
-    /// not valid for the type.
+    /// Returns the value with the type that a dictionary or a set definition gives the field.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes are not valid for the type.
     #[expect(clippy::inline_always, reason = "half the instructions where it is called from several places")]
     #[inline(always)]
     pub fn value(&self, data_type: DataType) -> Result<Value<'a>, Malformed> {

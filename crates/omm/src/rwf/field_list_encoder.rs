@@ -32,7 +32,11 @@ pub struct FieldListEncoder<'a> {
 }
 
 impl<'a> FieldListEncoder<'a> {
-    /// Starts a list at the start of `out`. Fails with [`Full`] if not even an empty list (three bytes) fits.
+    /// Starts a list at the start of `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if not even an empty list (three bytes) fits.
     #[inline]
     pub fn new(out: &'a mut [u8]) -> Result<Self, Full> {
         let head = out.first_chunk_mut::<HEAD>().ok_or(Full)?;
@@ -40,8 +44,11 @@ impl<'a> FieldListEncoder<'a> {
         Ok(Self { out, at: HEAD, count: 0, count_at: 1 })
     }
 
-    /// Starts a list that states the dictionary with which it is written. Fails with [`Refused::Full`], or with
-    /// [`Refused::TooLong`] for a dictionary number above 32,767.
+    /// Starts a list that states the dictionary with which it is written.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for a dictionary number above 32,767.
     pub fn with_info(out: &'a mut [u8], info: Info) -> Result<Self, Refused> {
         Self::begin(out, HAS_STANDARD_DATA, Some(info), |_| Ok(()))
     }
@@ -250,7 +257,11 @@ impl<'a> FieldListEncoder<'a> {
     }
 
     /// Appends an ARRAY, whose items `write` appends. Its length has the three-byte form, because its space is
-    /// reserved. Fails with [`Full`], also if `write` returns any refusal.
+    /// reserved.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`], also if `write` returns any refusal.
     pub fn array(
         &mut self,
         fid: Fid,
@@ -266,8 +277,11 @@ impl<'a> FieldListEncoder<'a> {
     }
 
     /// Appends a value that `write` writes into the free space, such as a container or an array; `write` returns its
-    /// length. The length has the three-byte form, because its space is reserved. Fails with [`Full`], also if `write`
-    /// returns any refusal.
+    /// length. The length has the three-byte form, because its space is reserved.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`], also if `write` returns any refusal.
     pub fn in_place(
         &mut self,
         fid: Fid,

@@ -59,8 +59,11 @@ impl<'a> FilterEntry<'a> {
         Self { action, id, container: None, permission_data: None, data }
     }
 
-    /// Opens the data, of the entry's own type or that of the list's `head`. Fails if the head is truncated; offsets
-    /// count from the start of the data.
+    /// Opens the data, of the entry's own type or that of the list's `head`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated; offsets count from the start of the data.
     pub fn open(&self, head: &FilterListHead) -> Result<Container<'a>, Malformed> {
         if self.action == FilterAction::CLEAR {
             return Ok(Container::NoData);
@@ -94,7 +97,11 @@ pub type FilterList<'a> = Entries<'a, FilterListHead>;
 pub type FilterEntries<'a> = EntryIter<'a, FilterListHead>;
 
 impl<'a> FilterList<'a> {
-    /// Reads the head of a filter list that occupies all of `bytes`. Fails if the head is truncated.
+    /// Reads the head of a filter list that occupies all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes);
         let flags = cursor.u8("filter list flags")?;
@@ -145,7 +152,11 @@ pub struct FilterListEncoder<'a> {
 counted!(FilterListEncoder, "filter list", "entries so far");
 
 impl<'a> FilterListEncoder<'a> {
-    /// Starts a filter list at the start of `out`. Fails with [`Refused::Full`].
+    /// Starts a filter list at the start of `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`].
     pub fn new(out: &'a mut [u8], head: &FilterListHead) -> Result<Self, Refused> {
         let flags = if head.permission_data { HAS_PERMISSION_DATA } else { 0 }
             | if head.count_hint.is_some() { HAS_COUNT_HINT } else { 0 };

@@ -178,8 +178,11 @@ macro_rules! headers {
                     }
                 }
 
-                /// Writes the header to the start of `out`; returns its length. The payload follows it. Fails with
-                /// [`Refused::Full`], or with [`Refused::TooLong`] for a member that its length field cannot express.
+                /// Writes the header to the start of `out`; returns its length. The payload follows it.
+                ///
+                /// # Errors
+                ///
+                /// [`Refused::Full`]; [`Refused::TooLong`] for a member that its length field cannot express.
                 pub fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
                     let start = Start {
                         class: MessageClass::$class,

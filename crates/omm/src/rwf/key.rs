@@ -26,7 +26,11 @@ impl<'a> Attributes<'a> {
         Ok(Self { container, data })
     }
 
-    /// Opens the container. Fails if the head is truncated; offsets count from the start of the data.
+    /// Opens the container.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated; offsets count from the start of the data.
     pub fn open(&self) -> Result<Container<'a>, Malformed> {
         Container::parse(self.container, self.data, &SetDefinitions::NONE)
     }
@@ -47,8 +51,11 @@ impl<'a> Attributes<'a> {
 pub struct KeyElements(Box<[u8]>);
 
 impl KeyElements {
-    /// Encodes these elements, in this order. Fails with [`Refused::TooLong`] for more than 32,767 bytes, or with
-    /// [`Refused::Misplaced`] for a value without a type.
+    /// Encodes these elements, in this order.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::TooLong`] for more than 32,767 bytes; [`Refused::Misplaced`] for a value without a type.
     pub fn new(elements: &[(&str, Value<'_>)]) -> Result<Self, Refused> {
         Self::encode("key attributes", |list| {
             elements.iter().try_for_each(|(name, value)| list.value(name, *value))

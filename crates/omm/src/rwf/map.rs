@@ -80,7 +80,11 @@ pub struct MapEntry<'a> {
 }
 
 impl<'a> MapEntry<'a> {
-    /// Returns the key as a value of the type in the map's head. Fails if the bytes are not valid for the type.
+    /// Returns the key as a value of the type in the map's head.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes are not valid for the type.
     pub fn key_value(&self, key_type: DataType) -> Result<Value<'a>, Malformed> {
         Value::decode(key_type, self.key)
     }
@@ -95,7 +99,11 @@ pub type Map<'a> = Entries<'a, MapHead<'a>>;
 pub type MapEntries<'a> = EntryIter<'a, MapHead<'a>>;
 
 impl<'a> Map<'a> {
-    /// Reads the head of a map that occupies all of `bytes`. Fails if the head is truncated.
+    /// Reads the head of a map that occupies all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes);
         let head = MapHead::read(&mut cursor)?;

@@ -126,8 +126,11 @@ impl<'a> MessageView<'a> {
         }
     }
 
-    /// Returns the whole header with the members of its class. Fails if a member is truncated. Offsets count from the
-    /// start of the message.
+    /// Returns the whole header with the members of its class.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a member is truncated. Offsets count from the start of the message.
     pub fn header(&self) -> Result<Header<'a>, Malformed> {
         let mut cursor = Cursor::new(self.bytes);
         cursor.take(self.members_at, "message header")?;
@@ -148,8 +151,11 @@ impl<'a> MessageView<'a> {
 }
 
 /// Writes the shortest header of an update, without flags or optional members, to the start of `out`; returns its
-/// length, 11. Nearly every update has this header; [`UpdateHeader`](super::UpdateHeader) has the other members. Fails
-/// with [`Full`] if the header does not fit.
+/// length, 11. Nearly every update has this header; [`UpdateHeader`](super::UpdateHeader) has the other members.
+///
+/// # Errors
+///
+/// [`Full`] if the header does not fit.
 #[inline]
 pub fn update_header(
     out: &mut [u8],
@@ -166,8 +172,11 @@ pub fn update_header(
     Ok(header.len())
 }
 
-/// Changes the stream id of an encoded message: the only difference between copies for several subscribers. Fails if
-/// the message is too short for a stream id; nothing is changed.
+/// Changes the stream id of an encoded message: the only difference between copies for several subscribers.
+///
+/// # Errors
+///
+/// Fails if the message is too short for a stream id; nothing is changed.
 #[inline]
 pub fn patch_stream_id(message: &mut [u8], stream_id: i32) -> Result<(), Malformed> {
     match message.first_chunk_mut::<8>() {

@@ -116,7 +116,11 @@ pub(crate) fn enum_ahead(len: usize, ahead: &[u8]) -> Option<u16> {
     }
 }
 
-/// Decodes an INT of any length from 1 to 8; `None` is blank. Fails for more than eight bytes.
+/// Decodes an INT of any length from 1 to 8; `None` is blank.
+///
+/// # Errors
+///
+/// Fails for more than eight bytes.
 #[inline]
 pub fn decode_int(data: &[u8]) -> Result<Option<i64>, Malformed> {
     if data.is_empty() {
@@ -129,7 +133,11 @@ pub fn decode_int(data: &[u8]) -> Result<Option<i64>, Malformed> {
     }
 }
 
-/// Decodes a UINT of any length from 1 to 8; `None` is blank. Fails for more than eight bytes.
+/// Decodes a UINT of any length from 1 to 8; `None` is blank.
+///
+/// # Errors
+///
+/// Fails for more than eight bytes.
 #[inline]
 pub fn decode_uint(data: &[u8]) -> Result<Option<u64>, Malformed> {
     if data.is_empty() {
@@ -138,19 +146,31 @@ pub fn decode_uint(data: &[u8]) -> Result<Option<u64>, Malformed> {
     widen(data).map(Some).ok_or(Malformed::new(8, "UINT"))
 }
 
-/// Decodes a FLOAT: four bytes, IEEE 754; `None` is blank. Fails for any other length.
+/// Decodes a FLOAT: four bytes, IEEE 754; `None` is blank.
+///
+/// # Errors
+///
+/// Fails for any other length.
 #[inline]
 pub fn decode_float(data: &[u8]) -> Result<Option<f32>, Malformed> {
     fixed(data, "FLOAT").map(|bytes| bytes.map(f32::from_be_bytes))
 }
 
-/// Decodes a DOUBLE: eight bytes, IEEE 754; `None` is blank. Fails for any other length.
+/// Decodes a DOUBLE: eight bytes, IEEE 754; `None` is blank.
+///
+/// # Errors
+///
+/// Fails for any other length.
 #[inline]
 pub fn decode_double(data: &[u8]) -> Result<Option<f64>, Malformed> {
     fixed(data, "DOUBLE").map(|bytes| bytes.map(f64::from_be_bytes))
 }
 
-/// Decodes an ENUM: one or two bytes; `None` is blank. Fails for more than two bytes.
+/// Decodes an ENUM: one or two bytes; `None` is blank.
+///
+/// # Errors
+///
+/// Fails for more than two bytes.
 #[inline]
 pub fn decode_enum(data: &[u8]) -> Result<Option<u16>, Malformed> {
     match *data {

@@ -30,7 +30,11 @@ impl Qos {
         rate_info: 0,
     };
 
-    /// Decodes the bytes of an entry; `None` is blank. Fails if bytes are missing that the first byte announces.
+    /// Decodes the bytes of an entry; `None` is blank.
+    ///
+    /// # Errors
+    ///
+    /// Fails if bytes are missing that the first byte announces.
     pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
         if data.is_empty() { Ok(None) } else { Self::read(&mut Cursor::new(data)).map(Some) }
     }

@@ -105,8 +105,11 @@ impl Real {
         Self { mantissa: value, hint: Hint::ONE }
     }
 
-    /// Decodes the bytes of an entry; `None` is blank: no bytes, or a hint alone that is not 33–35. Fails for an
-    /// invalid hint, or a mantissa of more than eight bytes.
+    /// Decodes the bytes of an entry; `None` is blank: no bytes, or a hint alone that is not 33–35.
+    ///
+    /// # Errors
+    ///
+    /// Fails for an invalid hint, or a mantissa of more than eight bytes.
     #[inline]
     pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
         Self::decode_ahead(data.len(), data)

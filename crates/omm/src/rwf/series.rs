@@ -50,7 +50,11 @@ pub type Series<'a> = Entries<'a, SeriesHead<'a>>;
 pub type SeriesEntries<'a> = EntryIter<'a, SeriesHead<'a>>;
 
 impl<'a> Series<'a> {
-    /// Reads the head of a series that occupies all of `bytes`. Fails if the head is truncated.
+    /// Reads the head of a series that occupies all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes);
         let flags = cursor.u8("series flags")?;
@@ -102,8 +106,11 @@ impl<'a> SeriesEncoder<'a> {
         Ok(Self { entries: EntriesWriter::begin(writer)?, container: head.container })
     }
 
-    /// Appends an entry; in a series of NO_DATA its bytes are not written. Fails with [`Refused::Full`], also after
-    /// 65,535 entries, or with [`Refused::TooLong`] for more than 65,535 bytes.
+    /// Appends an entry; in a series of NO_DATA its bytes are not written.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`], also after 65,535 entries; [`Refused::TooLong`] for more than 65,535 bytes.
     pub fn entry(&mut self, data: &[u8]) -> Result<(), Refused> {
         self.append(Data::<NoWrite>::Bytes(data))
     }

@@ -58,7 +58,11 @@ pub struct SetDefinitionsEncoder<'a> {
 }
 
 impl<'a> SetDefinitionsEncoder<'a> {
-    /// Starts definitions at the start of `out`. Fails with [`Full`] if two bytes do not fit.
+    /// Starts definitions at the start of `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if two bytes do not fit.
     pub fn new(out: &'a mut [u8]) -> Result<Self, Full> {
         let mut writer = Writer::new(out);
         writer.u8(0)?;

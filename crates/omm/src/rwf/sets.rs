@@ -26,7 +26,11 @@ impl<'a> SetDefinitions<'a> {
     pub const NONE: Self = Self { sets: [None; MOST_SETS] };
 
     /// Parses definitions for lists of `container`: a field list or an element list. Any other container has none. Of
-    /// duplicate numbers, the later definition counts. Fails if a definition is truncated, or a number is above 15.
+    /// duplicate numbers, the later definition counts.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a definition is truncated, or a number is above 15.
     pub fn parse(bytes: &'a [u8], container: DataType) -> Result<Self, Malformed> {
         let mut sets = Self::NONE;
         if container != DataType::FIELD_LIST && container != DataType::ELEMENT_LIST {

@@ -23,7 +23,11 @@ impl<'a> State<'a> {
     pub const OPEN_OK: Self =
         Self { stream: StreamState::OPEN, data: DataState::OK, code: StateCode::NONE, text: b"" };
 
-    /// Decodes the bytes of an entry; `None` is blank. Fails if bytes are missing.
+    /// Decodes the bytes of an entry; `None` is blank.
+    ///
+    /// # Errors
+    ///
+    /// Fails if bytes are missing.
     pub fn decode(data: &'a [u8]) -> Result<Option<Self>, Malformed> {
         if data.is_empty() { Ok(None) } else { Self::read(&mut Cursor::new(data)).map(Some) }
     }

@@ -65,7 +65,11 @@ impl Date {
         Some(Self { day: day as u8, month: month as u8, year: year as u16 })
     }
 
-    /// Decodes the bytes of an entry; `None` is blank: no bytes, or four zeros. Fails for any other length.
+    /// Decodes the bytes of an entry; `None` is blank: no bytes, or four zeros.
+    ///
+    /// # Errors
+    ///
+    /// Fails for any other length.
     #[inline]
     pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
         match *data {
@@ -176,7 +180,11 @@ impl Time {
     }
 
     /// Decodes the bytes of an entry (2, 3, 5, 7 or 8); absent members are 0. `None` is blank: no bytes, or only blank
-    /// members. Fails for any other length.
+    /// members.
+    ///
+    /// # Errors
+    ///
+    /// Fails for any other length.
     #[inline]
     pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
         Self::decode_ahead(data.len(), data)
@@ -290,8 +298,11 @@ impl DateTime {
         Self { date, time: Time::from_ns_of_day(ns % NS_PER_DAY) }
     }
 
-    /// Decodes the bytes of an entry (6, 7, 9, 11 or 12); `None` is blank: no bytes, or both parts blank. Fails for any
-    /// other length.
+    /// Decodes the bytes of an entry (6, 7, 9, 11 or 12); `None` is blank: no bytes, or both parts blank.
+    ///
+    /// # Errors
+    ///
+    /// Fails for any other length.
     #[inline]
     pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
         let Some((date, time)) = data.split_first_chunk::<4>() else {

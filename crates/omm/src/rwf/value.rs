@@ -85,8 +85,11 @@ values! {
 }
 
 impl<'a> Value<'a> {
-    /// Decodes the bytes of an entry as a value of `data_type`. Fails if the bytes are not valid for the type.
-    /// Containers are not opened.
+    /// Decodes the bytes of an entry as a value of `data_type`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes are not valid for the type. Containers are not opened.
     pub fn decode(data_type: DataType, data: &'a [u8]) -> Result<Self, Malformed> {
         if data.is_empty() {
             return Ok(Self::Blank);
@@ -116,8 +119,11 @@ impl<'a> Value<'a> {
         Ok(value.unwrap_or(Self::Blank))
     }
 
-    /// Writes the bytes of the value in their shortest form, without a length in front. Fails with [`Refused::Full`],
-    /// or with [`Refused::TooLong`] for a state with a text of more than 32,767 bytes.
+    /// Writes the bytes of the value in their shortest form, without a length in front.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for a state with a text of more than 32,767 bytes.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Refused> {
         match (self, self.text(), self.short()) {
             (Self::State(state), ..) => state.write(writer),

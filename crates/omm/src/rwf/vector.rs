@@ -90,7 +90,11 @@ pub type Vector<'a> = Entries<'a, VectorHead<'a>>;
 pub type VectorEntries<'a> = EntryIter<'a, VectorHead<'a>>;
 
 impl<'a> Vector<'a> {
-    /// Reads the head of a vector that occupies all of `bytes`. Fails if the head is truncated.
+    /// Reads the head of a vector that occupies all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the head is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes);
         let flags = cursor.u8("vector flags")?;

@@ -83,7 +83,10 @@ impl<T: Send> Producer<T> {
     }
 
     /// Writes a record into the next slot and makes it visible. Write a large record in place instead: copying a struct
-    /// built elsewhere waits for the stores that built it. Fails as [`claim`](Self::claim).
+    /// built elsewhere waits for the stores that built it.
+    ///
+    /// # Errors
+    /// As [`claim`](Self::claim).
     #[inline(always)]
     pub fn push(&mut self, record: T) -> Result<(), QueueRefused>
     where

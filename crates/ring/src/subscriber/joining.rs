@@ -22,7 +22,10 @@ impl<D: Discipline> SubscriberOf<D> {
         Self::join_as(name, start, &process::command())
     }
 
-    /// Joins a ring with the given label, of which the first 48 bytes are shown. Fails as [`join`](Self::join).
+    /// Joins a ring with the given label, of which the first 48 bytes are shown.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
     pub fn join_as(name: &Name, start: Start, label: &str) -> Result<Self, Error> {
         let segment = Segment::open(name, Purpose::TakePart)?;
         if segment.shape.policy != D::POLICY {

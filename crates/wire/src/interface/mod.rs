@@ -33,7 +33,9 @@ impl fmt::Display for Interface {
     }
 }
 
-/// Returns every interface of this machine, in the kernel's order, once for each IPv4 address. Fails with
+/// Returns every interface of this machine, in the kernel's order, once for each IPv4 address.
+///
+/// # Errors
 /// [`Error::Interfaces`] when the system refuses the list.
 pub fn list() -> Result<Vec<Interface>, Error> {
     addresses::list().map_err(|errno| Error::Interfaces { cause: errno.into() })

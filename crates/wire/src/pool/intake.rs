@@ -102,7 +102,9 @@ impl Intake {
     /// [`deliver`](Self::deliver) passes them to the decoder.
     ///
     /// One system call; no lock and no allocation with [`PoolKind::Spsc`](super::PoolKind::Spsc) while slots are free.
-    /// Fails as [`UdpReceiver::receive`].
+    ///
+    /// # Errors
+    /// As of [`UdpReceiver::receive`].
     pub fn receive(&mut self, receiver: &mut UdpReceiver, line: u8) -> Result<PoolReceived, Error> {
         self.load();
         if self.loaded.len() == 0 {
@@ -138,8 +140,10 @@ impl Intake {
         PoolReceived { count: 1, ..PoolReceived::default() }
     }
 
-    /// Delivers the staged datagrams in order of arrival and returns their number. Fails with [`Closed`] when the
-    /// outlet has gone.
+    /// Delivers the staged datagrams in order of arrival and returns their number.
+    ///
+    /// # Errors
+    /// [`Closed`] when the outlet has gone.
     pub fn deliver(&mut self) -> Result<usize, Closed> {
         let mut delivered = 0;
         while !self.staged.is_empty() {

@@ -131,7 +131,9 @@ impl Default for PoolSettings {
 /// Creates a pool and returns its two ends: for the receiving thread and for the decoding thread.
 ///
 /// All memory of [`PoolKind::Spsc`] is allocated and touched on return, except what [`Policy::Heap`] allocates later.
-/// Fails with [`Error::Memory`] where the machine does not give the slots' memory.
+///
+/// # Errors
+/// [`Error::Memory`] where the machine does not give the slots' memory.
 pub fn open(settings: &PoolSettings) -> Result<(Intake, Outlet), Error> {
     let slots = settings.slots.clamp(1, MAX_SLOTS);
     // Only the pool with queues has memory of its own; the others start empty, as in the simplest

@@ -31,7 +31,10 @@ pub trait Handler {
     fn event(&mut self, delivery: Delivery<'_, '_>) -> Result<(), Self::Error>;
 
     /// Does after each event of connection `id` what takes the reactor itself: connects, closes, [repeats](Reactor::repeat). Returns `false`
-    /// if the next event is left for a later turn. Fails as [`event`](Self::event).
+    /// if the next event is left for a later turn.
+    ///
+    /// # Errors
+    /// As [`event`](Self::event).
     #[inline]
     fn after(&mut self, reactor: &mut Reactor, id: ConnectionId, now: Nanos) -> Result<bool, Self::Error> {
         let _ = (reactor, id, now);

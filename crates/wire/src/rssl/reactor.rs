@@ -143,7 +143,10 @@ const REFUSED_AT_ONCE: usize = 64;
 impl Reactor {
     /// Creates a reactor for at most `limit` connections at a time. A client beyond the limit replaces the
     /// oldest client that has not completed its handshake within a second; without one, the new client gets a
-    /// nak with the reason. Fails if the machine refuses.
+    /// nak with the reason.
+    ///
+    /// # Errors
+    /// The machine refuses.
     pub fn new(limit: usize) -> Result<Self, Error> {
         Ok(Self {
             poll: Poll::new().map_err(Error::reactor("make"))?,
@@ -173,7 +176,10 @@ impl Reactor {
     }
 
     /// Creates a reactor as [`new`](Self::new) does, whose outgoing connections pass through memory too:
-    /// [`next_dialed`](Self::next_dialed) returns their far ends. Fails if the machine refuses.
+    /// [`next_dialed`](Self::next_dialed) returns their far ends.
+    ///
+    /// # Errors
+    /// The machine refuses.
     pub fn in_memory(limit: usize) -> Result<Self, Error> {
         Ok(Self { dialed: Some(VecDeque::new()), ..Self::new(limit)? })
     }
@@ -198,7 +204,10 @@ impl Reactor {
     }
 
     /// Creates the handle for connections that another reactor accepts. Create it once, instead of a
-    /// [`waker`](Self::waker). Fails if the machine refuses.
+    /// [`waker`](Self::waker).
+    ///
+    /// # Errors
+    /// The machine refuses.
     pub fn door(&mut self) -> Result<AcceptorHandle, Error> {
         let (door, arrivals) = AcceptorHandle::new(self.waker()?);
         self.arrivals = Some(arrivals);
@@ -207,7 +216,9 @@ impl Reactor {
 
     /// Listens as [`listen`](Self::listen) does, for the reactors behind these handles; include this reactor's own if
     /// it takes connections too. Each connection goes to the handle with the fewest connections, the first of several.
-    /// Fails as [`listen`](Self::listen).
+    ///
+    /// # Errors
+    /// As [`listen`](Self::listen).
     pub fn listen_for(
         &mut self,
         doors: &[AcceptorHandle],
@@ -289,8 +300,10 @@ impl Reactor {
     }
 
     /// Sends waiting output, then sleeps until there is something to do or `timeout` passes, and never much longer than
-    /// until the next ping check. Afterwards call [`next`](Self::next) until it returns `None`. Fails if the machine
-    /// refuses to wait.
+    /// until the next ping check. Afterwards call [`next`](Self::next) until it returns `None`.
+    ///
+    /// # Errors
+    /// The machine refuses to wait.
     pub fn wait(&mut self, timeout: Duration) -> Result<(), Error> {
         self.flush();
         let timeout =
@@ -427,14 +440,19 @@ impl Reactor {
         self.accept_error.take()
     }
 
-    /// Returns a waker that ends [`wait`](Self::wait) from another thread. Create it once. Fails if the machine
-    /// refuses.
+    /// Returns a waker that ends [`wait`](Self::wait) from another thread. Create it once.
+    ///
+    /// # Errors
+    /// The machine refuses.
     pub fn waker(&self) -> Result<Waker, Error> {
         Waker::new(self.poll.registry(), WAKER).map_err(Error::reactor("make a waker for"))
     }
 
     /// Returns an object that sleeps on another thread until there is something to do here, and the waker that ends
-    /// that sleep for good. Fails if the machine refuses.
+    /// that sleep for good.
+    ///
+    /// # Errors
+    /// The machine refuses.
     pub fn lookout(&self) -> Result<(Readiness, Waker), Error> {
         Readiness::new(&self.poll)
     }

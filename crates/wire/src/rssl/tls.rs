@@ -51,8 +51,10 @@ enum End {
 }
 
 impl Tls {
-    /// Creates a client's configuration that trusts these certificates (PEM, one or several). Fails if there is none,
-    /// or one that cannot be read.
+    /// Creates a client's configuration that trusts these certificates (PEM, one or several).
+    ///
+    /// # Errors
+    /// There is none, or one that cannot be read.
     pub fn client(trusted: &[u8], versions: TlsVersions) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         for certificate in certificates(trusted)? {
@@ -78,7 +80,10 @@ impl Tls {
     }
 
     /// Creates a server's configuration: its certificate chain (PEM, its own certificate first) and its private key
-    /// (PEM: PKCS #8, PKCS #1 or SEC 1). Fails if one of them cannot be read, or they do not belong together.
+    /// (PEM: PKCS #8, PKCS #1 or SEC 1).
+    ///
+    /// # Errors
+    /// One of them cannot be read, or they do not belong together.
     pub fn server(chain: &[u8], key: &[u8], versions: TlsVersions) -> Result<Self, Error> {
         let key =
             PrivateKeyDer::from_pem_slice(key).map_err(|cause| unfit("the server's private key", cause))?;

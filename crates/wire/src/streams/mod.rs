@@ -127,7 +127,10 @@ impl Streams {
     /// before.
     pub const AT_ONCE: usize = 4;
 
-    /// Creates a server that does not listen yet. Fails if the machine refuses.
+    /// Creates a server that does not listen yet.
+    ///
+    /// # Errors
+    /// The machine refuses.
     pub fn new(settings: StreamSettings) -> Result<Self, Error> {
         Ok(Self {
             settings,
@@ -145,8 +148,10 @@ impl Streams {
         })
     }
 
-    /// Listens at an address of this machine (port 0 takes a free one) and returns the address. Fails if the address is
-    /// taken or not this machine's, or the machine refuses.
+    /// Listens at an address of this machine (port 0 takes a free one) and returns the address.
+    ///
+    /// # Errors
+    /// The address is taken or not this machine's, or the machine refuses.
     pub fn listen(&mut self, address: SocketAddr) -> Result<SocketAddr, Error> {
         let listener = tcp::Listener::open(address)?;
         let address = listener.local_address();
@@ -172,7 +177,10 @@ impl Streams {
     }
 
     /// Returns an object with which another thread waits until there is something to do here, and the waker that ends
-    /// its wait. Fails if the machine refuses.
+    /// its wait.
+    ///
+    /// # Errors
+    /// The machine refuses.
     pub fn lookout(&self) -> Result<(Readiness, Waker), Error> {
         Readiness::new(&self.poll)
     }

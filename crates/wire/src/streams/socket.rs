@@ -25,14 +25,19 @@ enum Kind {
 }
 
 impl Socket {
-    /// Begins to connect over TCP. Bytes sent before the connection is complete are not accepted. Fails if the address
-    /// is known at once to be unreachable.
+    /// Begins to connect over TCP. Bytes sent before the connection is complete are not accepted.
+    ///
+    /// # Errors
+    /// The address is known at once to be unreachable.
     pub fn connect(address: SocketAddr) -> Result<Self, Error> {
         tcp::TcpSocket::connect(address, None).and_then(Self::of_tcp)
     }
 
     /// Connects to a process of this user that listens at a name in the file system or, with a leading `@`, in the
-    /// [abstract namespace](local). Fails if no process listens there, or a process of another user.
+    /// [abstract namespace](local).
+    ///
+    /// # Errors
+    /// No process listens there, or a process of another user.
     pub fn connect_local(path: &Path) -> Result<Self, Error> {
         local::connect(path)
             .map(Self::of_local)
@@ -49,7 +54,10 @@ impl Socket {
         Self(Kind::Local(stream))
     }
 
-    /// Reads once into `room`; returns [`Received::Full`] if `room` is empty. Fails if the connection is broken.
+    /// Reads once into `room`; returns [`Received::Full`] if `room` is empty.
+    ///
+    /// # Errors
+    /// The connection is broken.
     #[inline]
     pub fn receive(&mut self, room: &mut [u8]) -> Result<Received, Error> {
         match &mut self.0 {
@@ -60,8 +68,10 @@ impl Socket {
         }
     }
 
-    /// Sends once, as much as the socket accepts, and returns the number of bytes. Fails if the connection is broken,
-    /// or could not be made.
+    /// Sends once, as much as the socket accepts, and returns the number of bytes.
+    ///
+    /// # Errors
+    /// The connection is broken, or could not be made.
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         let pieces = [IoSlice::new(bytes)];
@@ -73,7 +83,10 @@ impl Socket {
         }
     }
 
-    /// Returns `true` once the connection is complete. Fails if it could not be made.
+    /// Returns `true` once the connection is complete.
+    ///
+    /// # Errors
+    /// It could not be made.
     pub fn has_connected(&mut self) -> Result<bool, Error> {
         match &mut self.0 {
             Kind::Tcp(socket) => socket.has_connected(),

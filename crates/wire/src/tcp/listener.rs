@@ -23,8 +23,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at an address of this machine; port 0 takes a free one, and `[::]` also accepts IPv4 clients. Fails if
-    /// the address is taken or not this machine's.
+    /// Listens at an address of this machine; port 0 takes a free one, and `[::]` also accepts IPv4 clients.
+    ///
+    /// # Errors
+    /// The address is taken or not this machine's.
     pub fn open(address: impl Into<SocketAddr>) -> Result<Self, Error> {
         let address = address.into();
         let failed = |operation| move |errno| Error::socket(operation, address, errno);
@@ -52,8 +54,10 @@ impl Listener {
         self.accept_socket()?.map(|socket| Stream::new(socket, input_bytes)).transpose()
     }
 
-    /// Returns the next waiting connection, without buffers; `None` if there is none. Fails as
-    /// [`accept`](Self::accept).
+    /// Returns the next waiting connection, without buffers; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
     pub fn accept_socket(&mut self) -> Result<Option<TcpSocket>, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         loop {

@@ -51,7 +51,10 @@ impl TcpSocket {
         Self { fd, peer, connecting: false }
     }
 
-    /// Reads once into `room`; returns [`Received::Full`] if `room` is empty. Fails if the connection is broken.
+    /// Reads once into `room`; returns [`Received::Full`] if `room` is empty.
+    ///
+    /// # Errors
+    /// The connection is broken.
     pub fn receive(&mut self, room: &mut [u8]) -> Result<Received, Error> {
         if self.connecting {
             return Ok(Received::Nothing);
@@ -60,7 +63,10 @@ impl TcpSocket {
     }
 
     /// Sends the pieces once, as far as the socket accepts them, and returns the number of bytes; 0 if the socket is
-    /// full or still connecting. Fails if the connection is broken, or could not be made.
+    /// full or still connecting.
+    ///
+    /// # Errors
+    /// The connection is broken, or could not be made.
     pub fn send(&mut self, pieces: &[IoSlice<'_>]) -> Result<usize, Error> {
         if self.connecting && !self.has_connected()? {
             return Ok(0);
@@ -75,7 +81,10 @@ impl TcpSocket {
         let _ = net::shutdown(&self.fd, net::Shutdown::Write);
     }
 
-    /// Returns `true` once the connection is complete. Fails if it could not be made.
+    /// Returns `true` once the connection is complete.
+    ///
+    /// # Errors
+    /// It could not be made.
     pub fn has_connected(&mut self) -> Result<bool, Error> {
         if !self.connecting {
             return Ok(true);
@@ -96,22 +105,28 @@ impl TcpSocket {
         self.connecting
     }
 
-    /// Sets `TCP_NODELAY`: small pieces go out at once, without waiting for the peer to acknowledge earlier ones. Fails
-    /// if the machine refuses.
+    /// Sets `TCP_NODELAY`: small pieces go out at once, without waiting for the peer to acknowledge earlier ones.
+    ///
+    /// # Errors
+    /// The machine refuses.
     pub fn set_no_delay(&self, on: bool) -> Result<(), Error> {
         let refused = Error::option("TCP_NODELAY", u32::from(on), self.peer);
         sockopt::set_tcp_nodelay(&self.fd, on).map_err(refused)
     }
 
-    /// Sets `SO_SNDBUF` in bytes; the kernel doubles it for its own needs, and `net.core.wmem_max` limits it. Fails if
-    /// the machine refuses.
+    /// Sets `SO_SNDBUF` in bytes; the kernel doubles it for its own needs, and `net.core.wmem_max` limits it.
+    ///
+    /// # Errors
+    /// The machine refuses.
     pub fn set_send_buffer(&self, bytes: u32) -> Result<(), Error> {
         let refused = Error::option("SO_SNDBUF", bytes, self.peer);
         sockopt::set_socket_send_buffer_size(&self.fd, bytes as usize).map_err(refused)
     }
 
-    /// Sets `SO_RCVBUF` in bytes; the kernel doubles it for its own needs, and `net.core.rmem_max` limits it. Fails if
-    /// the machine refuses.
+    /// Sets `SO_RCVBUF` in bytes; the kernel doubles it for its own needs, and `net.core.rmem_max` limits it.
+    ///
+    /// # Errors
+    /// The machine refuses.
     pub fn set_receive_buffer(&self, bytes: u32) -> Result<(), Error> {
         let refused = Error::option("SO_RCVBUF", bytes, self.peer);
         sockopt::set_socket_recv_buffer_size(&self.fd, bytes as usize).map_err(refused)

@@ -22,8 +22,10 @@ pub struct Stream {
 
 impl Stream {
     /// Begins to connect, with a buffer of `input_bytes` for received bytes. The first [`flush`](Self::flush)
-    /// after the connection is complete detects that. Fails with [`Error::Socket`] when the address is known at once to
-    /// be unreachable.
+    /// after the connection is complete detects that.
+    ///
+    /// # Errors
+    /// [`Error::Socket`] when the address is known at once to be unreachable.
     pub fn connect(address: impl Into<SocketAddr>, input_bytes: usize) -> Result<Self, Error> {
         Self::new(TcpSocket::connect(address, None)?, input_bytes)
     }
@@ -34,7 +36,10 @@ impl Stream {
         Ok(Self { socket, input: Input::new(input_bytes.max(1)), output: Vec::new(), written: 0 })
     }
 
-    /// Reads once, as much as the buffer has space for. Fails if the connection is broken.
+    /// Reads once, as much as the buffer has space for.
+    ///
+    /// # Errors
+    /// The connection is broken.
     pub fn receive(&mut self) -> Result<Received, Error> {
         let received = self.socket.receive(self.input.room())?;
         if let Received::Bytes(count) = received {
@@ -71,8 +76,10 @@ impl Stream {
         self.output.len() - self.written
     }
 
-    /// Sends as much as the socket accepts; returns `true` if nothing remains, and `false` also while connecting. Fails
-    /// if the connection is broken, or could not be made.
+    /// Sends as much as the socket accepts; returns `true` if nothing remains, and `false` also while connecting.
+    ///
+    /// # Errors
+    /// The connection is broken, or could not be made.
     pub fn flush(&mut self) -> Result<bool, Error> {
         if !self.socket.has_connected()? {
             return Ok(false);

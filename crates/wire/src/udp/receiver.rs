@@ -123,8 +123,10 @@ impl UdpReceiver {
     /// number; 0 if there are none. The batch's previous contents are overwritten.
     ///
     /// One system call, no allocation (`cargo bench -p tapeline-wire`). Errors caused by other machines (ICMP) are
-    /// counted in [`network_errors`](Self::network_errors) and skipped. Fails with [`Error::Socket`] when the machine
-    /// refuses, such as for an interface that went away.
+    /// counted in [`network_errors`](Self::network_errors) and skipped.
+    ///
+    /// # Errors
+    /// [`Error::Socket`] when the machine refuses, such as for an interface that went away.
     pub fn receive(&mut self, batch: &mut Batch) -> Result<usize, Error> {
         self.receive_with(|fd| batch.fill(fd))
     }
@@ -160,8 +162,10 @@ impl UdpReceiver {
 
     /// Sends a datagram from this socket, so that an answer comes back to the socket. Returns `false` if the buffer is
     /// full or the network refused an earlier datagram (counted in [`network_errors`](Self::network_errors)). Does not
-    /// wait. A sent datagram can still be lost on its way. Fails with [`Error::TooLong`], or with [`Error::Socket`]
-    /// when the machine refuses, such as where no route leads there.
+    /// wait. A sent datagram can still be lost on its way.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`]; [`Error::Socket`] when the machine refuses, such as where no route leads there.
     pub fn send_to(&mut self, datagram: &[u8], destination: SocketAddrV4) -> Result<bool, Error> {
         for _ in 0..NETWORK_ERRORS_A_CALL {
             match net::sendto(self.socket.as_fd(), datagram, net::SendFlags::empty(), &destination) {

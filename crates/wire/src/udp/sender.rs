@@ -113,7 +113,10 @@ impl UdpSender {
         Ok(Self { socket, destination, local, interface, buffer, outgoing, network_errors: 0 })
     }
 
-    /// Sends one datagram. Fails as [`send_many`](Self::send_many).
+    /// Sends one datagram.
+    ///
+    /// # Errors
+    /// As [`send_many`](Self::send_many).
     pub fn send(&mut self, datagram: &[u8]) -> Result<UdpSent, Error> {
         let flags = net::SendFlags::DONTWAIT | net::SendFlags::NOSIGNAL;
         self.attempt(1, datagram.len(), |fd| net::send(fd, datagram, flags).map(|_| ()))

@@ -128,8 +128,10 @@ const KEPT: usize = 64 << 10;
 const MOST_LEFT: usize = 1_000;
 
 impl Publisher {
-    /// Listens at an address of this machine; port 0 takes a free one. Fails if the address is taken or not this
-    /// machine's, or the machine refuses.
+    /// Listens at an address of this machine; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// The address is taken or not this machine's, or the machine refuses.
     pub fn bind(address: SocketAddr, settings: PublisherSettings) -> Result<Self, Error> {
         let listener = Listener::open(address)?;
         let poll = Poll::new().map_err(Error::reactor("make"))?;

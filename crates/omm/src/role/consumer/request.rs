@@ -213,7 +213,11 @@ impl Consumer {
 
     /// Sends a post: on the stream of an item that has its image, or off-stream. The stream id and, on-stream, the
     /// domain are filled in; all other members are sent as given. A complete post that requests an acknowledgement
-    /// results in a [`ConsumerEvent::Ack`]: in time, or with a nak of NO_RESPONSE. Fails if a member is too long.
+    /// results in a [`ConsumerEvent::Ack`]: in time, or with a nak of NO_RESPONSE.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a member is too long.
     pub fn post(
         &mut self,
         out: &mut dyn Outbox,
@@ -243,7 +247,11 @@ impl Consumer {
     }
 
     /// Sends a generic message: on the stream of an item that has its image, or on the login stream. The stream id and,
-    /// on-stream, the domain are filled in; all other members are sent as given. Fails if a member is too long.
+    /// on-stream, the domain are filled in; all other members are sent as given.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a member is too long.
     pub fn generic(
         &mut self,
         out: &mut dyn Outbox,
@@ -278,7 +286,11 @@ impl Consumer {
     /// Replaces the attributes of the login, for example the token, and sends the login if there is one. Set its flag
     /// NO_REFRESH if only the token has changed; set PAUSE to pause all items, if the provider supports it
     /// ([`SupportPauseResume`](crate::domain::LoginFeatures::support_pause_resume)). Later connections use the new
-    /// login too. Fails if no message can hold the login: the old login stays.
+    /// login too.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no message can hold the login: the old login stays.
     pub fn renew_login(&mut self, out: &mut dyn Outbox, login: &LoginRequest<'_>) -> Result<(), Refused> {
         self.take_login(login)?;
         if self.connection.link.is_up() {

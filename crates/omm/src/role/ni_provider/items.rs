@@ -100,7 +100,11 @@ impl NiProvider {
     }
 
     /// Sends a message for an item. The image comes first: until it is sent on this connection, other messages are [not
-    /// accepted](Sent::NotOpen). A status that closes the stream removes the item. Fails if a member is too long.
+    /// accepted](Sent::NotOpen). A status that closes the stream removes the item.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a member is too long.
     pub fn publish(
         &mut self,
         out: &mut dyn Outbox,
@@ -138,7 +142,11 @@ impl NiProvider {
     /// key: the hub knows the stream by its image. Nothing is copied, and nothing allocated. `write` may be called
     /// again with a larger buffer.
     ///
-    /// [`Sent::NotOpen`] as [`NiProvider::publish`]. Fails with what `write` refuses, except for lack of space.
+    /// [`Sent::NotOpen`] as [`NiProvider::publish`].
+    ///
+    /// # Errors
+    ///
+    /// Returns what `write` refuses, except for lack of space.
     #[inline]
     pub fn write_update(
         &self,
@@ -156,7 +164,11 @@ impl NiProvider {
     }
 
     /// Removes an item; if it is published, a status of CLOSED and SUSPECT with this text is sent. [`Sent::Full`]: the
-    /// item still exists. Fails if the text is too long.
+    /// item still exists.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is too long.
     pub fn withdraw(&mut self, out: &mut dyn Outbox, item: Handle, text: &[u8]) -> Result<Sent, Refused> {
         if self.link == Link::Ready && self.is_published(item) {
             let state = Some(State { text, ..CLOSED });
@@ -167,7 +179,11 @@ impl NiProvider {
         Ok(Sent::NotOpen)
     }
 
-    /// Acknowledges a post of the hub: see [`post::ack`](crate::domain::post::ack). Fails if a member is too long.
+    /// Acknowledges a post of the hub: see [`post::ack`](crate::domain::post::ack).
+    ///
+    /// # Errors
+    ///
+    /// Fails if a member is too long.
     pub fn ack(&mut self, out: &mut dyn Outbox, ack: &AckHeader<'_>) -> Result<Sent, Refused> {
         if self.link != Link::Ready {
             return Ok(Sent::NotOpen);

@@ -70,7 +70,11 @@ impl ProviderStream {
 }
 
 impl Provider {
-    /// Accepts the consumer's login, or a renewed one. Fails if no message can hold the attributes.
+    /// Accepts the consumer's login, or a renewed one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no message can hold the attributes.
     pub fn accept_login(
         &mut self,
         now: Nanos,
@@ -82,7 +86,11 @@ impl Provider {
     }
 
     /// As [`Provider::accept_login`], with a refresh from the application: another text, or an unsolicited change. A
-    /// refresh whose state is not open does not accept the login. Fails if no message can hold the attributes.
+    /// refresh whose state is not open does not accept the login.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no message can hold the attributes.
     pub fn refresh_login(
         &mut self,
         now: Nanos,
@@ -108,8 +116,11 @@ impl Provider {
         self.peer.login_status(out, state)
     }
 
-    /// Answers a directory request with the services and filters that it requests. Fails if no message can hold the
-    /// service.
+    /// Answers a directory request with the services and filters that it requests.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no message can hold the service.
     pub fn directory(
         &mut self,
         out: &mut dyn Outbox,
@@ -149,8 +160,11 @@ impl Provider {
 
     /// Sends a change of the directory to the consumer, as far as the consumer requested it. Items whose service is
     /// deleted or receives a final state, itself or by group, are closed without a further message, as the consumer
-    /// expects. Items of a merged group belong to the other group from now on. Fails if no message can hold the
-    /// service.
+    /// expects. Items of a merged group belong to the other group from now on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no message can hold the service.
     pub fn directory_changed(
         &mut self,
         out: &mut dyn Outbox,
@@ -221,7 +235,11 @@ impl Provider {
     /// The role sets domain, stream, key (unless the header has one) and the flags SOLICITED, PRIVATE_STREAM and
     /// QUALIFIED_STREAM. For an item on [standby](Provider::stands_by), the image is sent without data, once for each
     /// request; an unsolicited one is skipped. A complete image ends a snapshot: its state becomes NON_STREAMING. The
-    /// handle is no longer valid after that, or after a final state. Fails if `write` refuses, or a member is too long.
+    /// handle is no longer valid after that, or after a final state.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `write` refuses, or a member is too long.
     pub fn refresh(
         &mut self,
         out: &mut dyn Outbox,
@@ -283,6 +301,9 @@ impl Provider {
     /// The handle is no longer valid after a final state.
     ///
     /// A CLOSED_RECOVER may be sent with a delay: [`ProviderSettings::refusal_pause_ms`](super::ProviderSettings).
+    ///
+    /// # Errors
+    ///
     /// Fails if a member is too long.
     pub fn status(
         &mut self,
@@ -341,8 +362,11 @@ impl Provider {
     /// Sends an update that is written in place: `write` writes the payload, of type `container`. Nothing is copied,
     /// and nothing allocated. `write` may be called again with a larger buffer.
     ///
-    /// Returns [`Sent::NotOpen`] as [`Provider::update`] does. Fails with what `write` refuses, except for lack of
-    /// space.
+    /// Returns [`Sent::NotOpen`] as [`Provider::update`] does.
+    ///
+    /// # Errors
+    ///
+    /// Returns what `write` refuses, except for lack of space.
     #[inline]
     pub fn write_update(
         &mut self,
@@ -382,7 +406,11 @@ impl Provider {
 
     /// Sends a generic message on a stream, or on the login stream. The role sets the stream, and the domain except on
     /// the login stream. Without space the message is queued; above [`ProviderSettings::owed_bytes`](super::ProviderSettings) the
-    /// connection is over. Fails if `write` refuses, or a member is too long.
+    /// connection is over.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `write` refuses, or a member is too long.
     pub fn generic(
         &mut self,
         out: &mut dyn Outbox,

@@ -21,8 +21,11 @@ macro_rules! of_any {
 }
 
 impl<'a> Header<'a> {
-    /// Writes the header to the start of `out`; returns its length. The payload follows it. Fails with
-    /// [`Refused::Full`], or with [`Refused::TooLong`] for a member that its length field cannot express.
+    /// Writes the header to the start of `out`; returns its length. The payload follows it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for a member that its length field cannot express.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
         of_any!(self, header => header.encode(out))
     }

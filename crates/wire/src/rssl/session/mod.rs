@@ -224,7 +224,10 @@ impl Session {
     }
 
     /// Queues a ping when one is due, and fails when the peer has been silent for too long. Call it a few times a
-    /// second. Fails if the time to open the connection, or the agreed ping time-out, is over.
+    /// second.
+    ///
+    /// # Errors
+    /// The time to open the connection, or the agreed ping time-out, is over.
     pub fn turn(&mut self, now: Nanos) -> Result<(), Reason> {
         if self.phase != Phase::Open {
             let milliseconds = self.settings.initialization_timeout_ms;
