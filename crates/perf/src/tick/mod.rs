@@ -1,5 +1,4 @@
-//! `tapeline tick bench`: measures a tickerplant between a publisher and a subscriber, at one rate after another,
-//! next to a bare relay.
+//! `tapeline tick bench`: measures a tickerplant between publisher and subscriber, rate by rate, next to a bare relay.
 //!
 //! | file | owns |
 //! |---|---|
@@ -114,6 +113,17 @@ enum Journal {
     Written,
     /// The kdb+ log, durable on disk before publishing; for a plant, its journal instead of the log
     Synced,
+}
+
+impl Journal {
+    /// The durability in a configuration; `None` without a log.
+    const fn durability(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Written => Some("written"),
+            Self::Synced => Some("synced"),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

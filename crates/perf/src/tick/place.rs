@@ -115,11 +115,8 @@ impl TickLink {
                 _ => _ = link.socket.wait(false, NAP),
             }
         }
-        Err(Hinted::new(
-            "the tickerplant refused the login",
-            "TICK_LOGIN=USER:PASSWORD in the environment sets the user",
-        )
-        .into())
+        let hint = "TICK_LOGIN=USER:PASSWORD in the environment sets the user";
+        Err(Hinted::new("the tickerplant refused the login", hint).into())
     }
 
     /// Sends everything; returns whether it had to wait for capacity.

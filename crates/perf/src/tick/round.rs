@@ -49,11 +49,8 @@ impl fmt::Display for Through {
             Self::Ours(Middle::Tickerplant, _) => "tickerplant",
             Self::Ours(Middle::Plant, _) => "plant",
         })?;
-        match self {
-            Self::Ours(_, Journal::Written) => to.write_str(", written"),
-            Self::Ours(_, Journal::Synced) => to.write_str(", synced"),
-            _ => Ok(()),
-        }
+        let Self::Ours(_, journal) = self else { return Ok(()) };
+        journal.durability().map_or(Ok(()), |durability| write!(to, ", {durability}"))
     }
 }
 
@@ -61,6 +58,7 @@ impl fmt::Display for Through {
 const SOCKET: &str = "socket";
 const RELAY: &str = "relay";
 const OVERFLOW: &str = "overflow";
+const NO_LOG: &str = "kdb_log = false";
 
 /// The result of one rate.
 #[derive(Debug, Serialize)]
@@ -254,11 +252,8 @@ impl Bench<'_> {
 
     /// The configuration of a tickerplant alone.
     fn tickerplant(&self, journal: Journal) -> String {
-        let log = match journal {
-            Journal::None => "kdb_log = false",
-            Journal::Written => "durability = \"written\"",
-            Journal::Synced => "durability = \"synced\"",
-        };
+        let durability = journal.durability().map(|durability| format!("durability = \"{durability}\""));
+        let log = durability.unwrap_or_else(|| NO_LOG.to_owned());
         format!(
             "{}{log}\n[[table]]\nname = \"{}\"\n\
              columns = [\"time timespan\", \"sym symbol\", \"price float\", \"size long\"]\n",
@@ -270,24 +265,19 @@ impl Bench<'_> {
     /// The configuration of a plant without feeds, whose only ticks are rows of kdb+ clients.
     fn plant(&self, journal: Journal) -> String {
         let cpu = self.cpu(1).map(|core| format!("cpu = {core}\n"));
-        let kept = match journal {
-            Journal::None => String::new(),
-            Journal::Written | Journal::Synced => {
-                let durability = if journal == Journal::Synced { "synced" } else { "written" };
-                // A fixed size limit: older ticks are deleted.
-                format!(
-                    "[journal]\nfolder = \"journal\"\ndurability = \"{durability}\"\nkeep_size = \"4GiB\"\n"
-                )
-            }
-        };
+        // A fixed size limit: older ticks are deleted.
+        let kept = journal.durability().map(|durability| {
+            format!("[journal]\nfolder = \"journal\"\ndurability = \"{durability}\"\nkeep_size = \"4GiB\"\n")
+        });
+        let log = if journal == Journal::None { format!("{NO_LOG}\n") } else { String::new() };
         format!(
-            "[plant]\nring = \"tick-bench-{}\"\nwait = \"{}\"\n{}{kept}[kdb]\n{}{}[[kdb.table]]\nname = \"{}\"\n\
+            "[plant]\nring = \"tick-bench-{}\"\nwait = \"{}\"\n{}{}[kdb]\n{}{log}[[kdb.table]]\nname = \"{}\"\n\
              columns = [\"time timespan\", \"sym symbol\", \"price float TRDPRC_1\", \"size long TRDVOL_1\"]\n",
             std::process::id(),
             self.waits.word(),
             cpu.unwrap_or_default(),
+            kept.unwrap_or_default(),
             self.listening(),
-            if journal == Journal::None { "kdb_log = false\n" } else { "" },
             super::TABLE
         )
     }
@@ -407,8 +397,7 @@ fn evidence(rate: u64, sent: &Sent, received: &Received, latency: &Recorder) -> 
 fn note_missing(run: &mut Run, all: u64, received: &Received) -> u64 {
     let missing = all.saturating_sub(received.rows);
     if missing > 0 {
-        // For the subscriber it does not matter whether rows are lost or still in flight. A late publisher is not
-        // the reason for a subscriber's disconnect.
+        // Whether rows are lost or in flight is the same to the subscriber. A late publisher disconnects nobody.
         if received.is_cut_off || run.verdict != Verdict::GeneratorLimited {
             run.verdict = Verdict::Overload;
         }
