@@ -1,5 +1,6 @@
 //! The item list: the guide's chapter 8.2 (`350k.xml`).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -53,9 +54,7 @@ impl ListedItem {
 
 /// The first `count` items of a list; without one, those of `350k.xml` if the working directory has it, else RDT1 to
 /// RDT350000, of which the first 10,000 accept posts and generic messages.
-///
-/// # Errors
-/// The list cannot be read, is too short or has a duplicate item; or file, line and the expected value.
+/// Refuses a list that is too short or has an item twice.
 pub(super) fn load(path: Option<&Path>, count: usize) -> anyhow::Result<Vec<ListedItem>> {
     let (list, items) = match InputSource::of(path, FILE) {
         InputSource::File(path) => {
@@ -161,55 +160,46 @@ fn item(start: &BytesStart<'_>, line: usize) -> Result<ListedItem, Fault> {
     let (mut posts, mut generics, mut snapshot) = (None, None, None);
     for attribute in xml::attributes(start, line) {
         let (key, value) = attribute?;
-        let twice = |is_there: bool| match is_there {
-            true => Err(Fault::new(line, format!("{key} is given twice"), "")),
-            false => Ok(()),
-        };
-        let flag = |flag: &mut Option<bool>| {
-            twice(flag.is_some())?;
-            let what = || Fault::new(line, format!("{key} is '{value}'; expected true or false"), "");
-            *flag = Some(value.parse().map_err(|_| what())?);
-            Ok(())
-        };
-        match &*key {
-            "domain" => {
-                twice(domain.is_some())?;
-                domain = Some(match &*value {
-                    "MarketPrice" => Domain::MARKET_PRICE,
-                    "MarketByOrder" => Domain::MARKET_BY_ORDER,
-                    _ => {
-                        let what = format!("domain is '{value}'; expected MarketPrice or MarketByOrder");
-                        return Err(Fault::new(line, what, ""));
-                    }
-                });
-            }
-            "name" => {
-                twice(name.is_some())?;
-                if value.is_empty() || value.len() > LONGEST_NAME {
-                    let what = format!("name has {} bytes; expected 1 to {LONGEST_NAME}", value.len());
-                    return Err(Fault::new(line, what, ""));
-                }
-                name = Some(value.into_owned());
-            }
-            "post" => flag(&mut posts)?,
+        let place = match &*key {
+            "domain" => &mut domain,
+            "name" => &mut name,
+            "post" => &mut posts,
             // The guide's name is genMsg; its tools and files use generic.
-            "generic" | "genMsg" => flag(&mut generics)?,
-            "snapshot" => flag(&mut snapshot)?,
+            "generic" | "genMsg" => &mut generics,
+            "snapshot" => &mut snapshot,
             _ => {
                 let hint = near::nearest(&key, &KNOWN).map(|near| format!("there is {near}"));
                 let what = format!("item has an attribute {key}; expected {}", KNOWN.join(", "));
                 return Err(Fault::new(line, what, hint.unwrap_or_default()));
             }
+        };
+        if place.is_some() {
+            return Err(Fault::new(line, format!("{key} is given twice"), ""));
         }
+        *place = Some((key, value));
     }
     let missing = |what: &str| Fault::new(line, format!("an item has no {what}"), "");
-    let item = ListedItem {
-        domain: domain.ok_or_else(|| missing("domain"))?,
-        name: name.ok_or_else(|| missing("name"))?,
-        takes_posts: posts.unwrap_or(false),
-        takes_generics: generics.unwrap_or(false),
-        is_snapshot: snapshot.unwrap_or(false),
+    let (_, domain) = domain.ok_or_else(|| missing("domain"))?;
+    let domain = match &*domain {
+        "MarketPrice" => Domain::MARKET_PRICE,
+        "MarketByOrder" => Domain::MARKET_BY_ORDER,
+        _ => {
+            let what = format!("domain is '{domain}'; expected MarketPrice or MarketByOrder");
+            return Err(Fault::new(line, what, ""));
+        }
     };
+    let (_, name) = name.ok_or_else(|| missing("name"))?;
+    if name.is_empty() || name.len() > LONGEST_NAME {
+        let what = format!("name has {} bytes; expected 1 to {LONGEST_NAME}", name.len());
+        return Err(Fault::new(line, what, ""));
+    }
+    let flag = |given: Option<(Cow<'_, str>, Cow<'_, str>)>| {
+        let Some((key, value)) = given else { return Ok(false) };
+        let what = || Fault::new(line, format!("{key} is '{value}'; expected true or false"), "");
+        value.parse().map_err(|_| what())
+    };
+    let (takes_posts, takes_generics, is_snapshot) = (flag(posts)?, flag(generics)?, flag(snapshot)?);
+    let item = ListedItem { domain, name: name.into_owned(), takes_posts, takes_generics, is_snapshot };
     for (is_so, what) in [(item.takes_posts, "post"), (item.takes_generics, "generic")] {
         if is_so && item.is_snapshot {
             let what = format!("the item {} has both {what} and snapshot; expected one of them", item.name);
@@ -222,6 +212,7 @@ fn item(start: &BytesStart<'_>, line: usize) -> Result<ListedItem, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::omm::cases;
 
     const SMALL: &str = r#"<?xml version="1.0"?>
 <!-- Two of them. -->
@@ -232,9 +223,9 @@ mod tests {
 </itemList>
 "#;
 
-    fn fault(from: &str, to: &str) -> (usize, String) {
+    fn fault(from: &str, to: &str) -> String {
         let fault = parse(&SMALL.replace(from, to), 10).unwrap_err();
-        (fault.line, fault.what)
+        format!("{}: {}", fault.line, fault.what)
     }
 
     #[test]
@@ -248,11 +239,8 @@ mod tests {
         let d = ListedItem { is_snapshot: true, ..ListedItem::named("D".to_owned()) };
         assert_eq!(parse(SMALL, 10).unwrap(), [(4, a.clone()), (5, b), (6, d)]);
         assert_eq!(parse(SMALL, 1).unwrap(), [(4, a)]);
-        let names = parse("# names\nA\n\n  B \nC", 2).unwrap();
-        assert_eq!(
-            names,
-            [(2, "A"), (4, "B")].map(|(line, name)| (line, ListedItem::named(name.to_owned())))
-        );
+        let named = |(line, name): (_, &str)| (line, ListedItem::named(name.to_owned()));
+        assert_eq!(parse("# names\nA\n\n  B \nC", 2).unwrap(), [(2, "A"), (4, "B")].map(named));
     }
 
     #[test]
@@ -268,26 +256,25 @@ mod tests {
 
     #[test]
     fn what_is_wrong_has_its_line() {
-        let twice = fault("post=\"true\"", "name=\"B\"");
-        assert_eq!(twice, (4, "name is given twice".into()));
-        assert_eq!(fault("genMsg=\"true\"", "genMsg=\"1\"").1, "genMsg is '1'; expected true or false");
-        assert_eq!(
-            fault("MarketByOrder", "Login"),
-            (5, "domain is 'Login'; expected MarketPrice or MarketByOrder".into())
-        );
-        assert_eq!(fault(" name=\"D\"", ""), (6, "an item has no name".into()));
-        assert_eq!(fault("name=\"D\" domain=\"MarketPrice\"", "name=\"D\"").1, "an item has no domain");
-        assert_eq!(fault("name=\"D\"", "name=\"\"").1, "name has 0 bytes; expected 1 to 255");
-        assert_eq!(fault("snapshot=\"false\"", "snapshot=\"true\"").0, 5);
-        assert!(fault("post=", "posts=").1.starts_with("item has an attribute posts; expected domain"));
-        assert_eq!(fault("<itemList>", "<items>").1, "the root element is items; expected itemList");
-        assert_eq!(
-            fault("<item snapshot", "<entry snapshot").1,
-            "entry has no place in itemList; expected item"
-        );
-        assert_eq!(fault("</item>", "<item/></item>").1, "item has no place in an item, which is empty");
-        assert_eq!(fault("</itemList>", ""), (8, "the list ends in the middle of an element".into()));
-        assert!(fault("<?xml version=\"1.0\"?>", "<!DOCTYPE a>").1.contains("document type"));
+        for [from, to, said] in cases(
+            r#"
+                post="true" => name="B" => 4: name is given twice
+                genMsg="true" => genMsg="1" => 4: genMsg is '1'; expected true or false
+                MarketByOrder => Login => 5: domain is 'Login'; expected MarketPrice or MarketByOrder
+                name="D" =>  => 6: an item has no name
+                name="D" domain="MarketPrice" => name="D" => 6: an item has no domain
+                name="D" => name="" => 6: name has 0 bytes; expected 1 to 255
+                snapshot="false" => snapshot="true" => 5: the item B&C has both generic and snapshot; expected one of them
+                post= => posts= => 4: item has an attribute posts; expected domain, name, post, generic, genMsg, snapshot
+                <itemList> => <items> => 3: the root element is items; expected itemList
+                <item snapshot => <entry snapshot => 6: entry has no place in itemList; expected item
+                </item> => <item/></item> => 5: item has no place in an item, which is empty
+                </itemList> =>  => 8: the list ends in the middle of an element
+            "#,
+        ) {
+            assert_eq!(fault(&from, &to), said);
+        }
+        assert!(fault("<?xml version=\"1.0\"?>", "<!DOCTYPE a>").contains("document type"));
     }
 
     #[test]
