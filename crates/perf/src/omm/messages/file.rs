@@ -25,10 +25,7 @@ const ORDERS: &str = "marketByOrderMsgList";
 /// Notes on lines that are not refused.
 pub(super) type Notes = Vec<(usize, String)>;
 
-/// Parses a text.
-///
-/// # Errors
-/// The first fault: line, field and the expected value.
+/// Parses a text, up to the first fault, which is the error: line, field and the expected value.
 pub(super) fn parse(text: &str, dictionary: &Dictionary, notes: &mut Notes) -> Result<Messages, Fault> {
     let root = Element::parse(text)?;
     if root.name != "msgFormat" {
@@ -179,12 +176,11 @@ impl Reader<'_> {
             let what = format!("field {fid} ({}): there is no type {name}", definition.name);
             entry.fault(what, hint.unwrap_or_default())
         })?;
-        if data_type.base() != definition.data_type {
-            let what = format!(
-                "field {fid} ({}) is a {} by the dictionary, and not a {name}",
-                definition.name, definition.data_type
-            );
-            return Err(entry.fault(what, format!("write {TYPE_PREFIX}{}", definition.data_type)));
+        let known = definition.data_type;
+        if data_type.base() != known {
+            let what =
+                format!("field {fid} ({}) is a {known} by the dictionary, and not a {name}", definition.name);
+            return Err(entry.fault(what, format!("write {TYPE_PREFIX}{known}")));
         }
         Ok((fid, data_type))
     }

@@ -47,9 +47,6 @@ pub(super) struct Order {
 
 impl Payload {
     /// A payload of these values, encoded once to verify that encoding succeeds.
-    ///
-    /// # Errors
-    /// The values cannot be encoded.
     pub(super) fn new(content: Content) -> Result<Self, Refused> {
         let mut payload = Self { content, encoded: Box::default() };
         let mut bytes = vec![0; LONGEST];

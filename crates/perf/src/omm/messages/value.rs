@@ -18,18 +18,10 @@ pub(super) struct Field {
 pub(super) enum Kept {
     /// Anything but a state, text or bytes.
     Plain(Value<'static>),
-    State(Box<KeptState>),
+    /// A state, and its text.
+    State(Box<(State<'static>, Box<[u8]>)>),
     /// Text or bytes, by their type.
     Text(DataType, Box<[u8]>),
-}
-
-/// A state with its text.
-#[derive(Debug)]
-pub(super) struct KeptState {
-    stream: StreamState,
-    data: DataState,
-    code: StateCode,
-    text: Box<[u8]>,
 }
 
 impl Field {
@@ -55,12 +47,7 @@ impl Kept {
     pub(super) fn value(&self) -> Value<'_> {
         match self {
             Self::Plain(value) => *value,
-            Self::State(state) => Value::State(State {
-                stream: state.stream,
-                data: state.data,
-                code: state.code,
-                text: &state.text,
-            }),
+            Self::State(state) => Value::State(State { text: &state.1, ..state.0 }),
             Self::Text(DataType::ASCII_STRING, text) => Value::Ascii(text),
             Self::Text(DataType::UTF8_STRING, text) => Value::Utf8(text),
             Self::Text(DataType::RMTES_STRING, text) => Value::Rmtes(Rmtes(text)),
@@ -217,12 +204,13 @@ fn state(element: &Element) -> Result<Kept, String> {
     if text.len() > 0x7FFF {
         return Err("its text has more than 32767 bytes".to_owned());
     }
-    Ok(Kept::State(Box::new(KeptState {
+    let state = State {
         stream: StreamState(code(element, "streamState", "RSSL_STREAM_", 31, |n| StreamState(n).name())?),
         data: DataState(code(element, "dataState", "RSSL_DATA_", 7, |n| DataState(n).name())?),
         code: StateCode(code(element, "code", "RSSL_SC_", u8::MAX, |n| StateCode(n).name())?),
-        text: text.into(),
-    })))
+        text: b"",
+    };
+    Ok(Kept::State(Box::new((state, text.into()))))
 }
 
 /// An attribute with a code's name, prefixed as in the C headers, or its number; 0 if the attribute is missing.
