@@ -5,8 +5,7 @@ use tapeline_measure::Nanos;
 use super::options::StampRate;
 use super::slices::{Lots, Share, Slices};
 
-/// The bursts of one kind of message on one connection. After back pressure, the connection continues where it
-/// stopped: no slice is skipped, and each message keeps its due time.
+/// The bursts of one kind of message on one connection. Back pressure skips no slice: each message keeps its due time.
 #[derive(Clone, Debug)]
 pub(super) struct Bursts {
     share: Share,
@@ -148,26 +147,15 @@ impl Standing {
     }
 }
 
-/// Progress of sending on a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Progress of sending on a connection. The progress of several is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Progress {
     /// All due messages are sent.
     Done,
-    /// More messages are due: other connections and received messages come first.
-    More,
     /// Back pressure: the connection accepts no more for now.
     Held,
-}
-
-impl Progress {
-    /// Combined progress of two connections: more if either has more.
-    pub(super) fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::More, _) | (_, Self::More) => Self::More,
-            (Self::Held, _) | (_, Self::Held) => Self::Held,
-            (Self::Done, Self::Done) => Self::Done,
-        }
-    }
+    /// More messages are due: other connections and received messages come first.
+    More,
 }
 
 #[cfg(test)]

@@ -557,8 +557,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Writes intervals that all threads have ended; ended threads are excepted. If a thread answered an interval
-    /// together with the next one, the next one includes it and is longer.
+    /// Writes intervals that all running threads have ended. One that was answered with the next one makes that longer.
     fn write_intervals(&mut self) -> anyhow::Result<()> {
         while let Some(moment) = self.moments.front().copied() {
             let is_there = |thread: &Thread| {
@@ -607,12 +606,10 @@ impl<'a> Collector<'a> {
             let of = |count: fn(&Sums) -> u64| self.threads.iter().map(|thread| count(&thread.sums)).sum();
             let (images, asked): (u64, u64) = (of(|sums| sums.tally.counts.images), of(|sums| sums.images));
             let early = self.is_early();
-            let what = format!(
-                "did not reach steady state: {} of {} images {} {seconds:.1} s",
-                figures::thousands(images.min(asked)),
-                figures::thousands(asked),
-                if early { "when it was stopped after" } else { "after" },
-            );
+            let [images, asked] = [images.min(asked), asked].map(figures::thousands);
+            let after = if early { "when it was stopped after" } else { "after" };
+            let what =
+                format!("did not reach steady state: {images} of {asked} images {after} {seconds:.1} s");
             let hint = if self.all(|thread| thread.is_ready) {
                 "see whether provider or consumer uses a whole core, and whether the provider has all these items; \
                  then ask for less, or give images more time with --steady-state-time"

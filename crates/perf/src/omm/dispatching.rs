@@ -19,16 +19,10 @@ pub(super) trait Dispatched: Send {
     /// The reactor on which both halves send and receive.
     fn reactor(&mut self) -> &mut Reactor;
 
-    /// Processes received messages; returns whether the other half has more to do now.
-    ///
-    /// # Errors
-    /// The error ends the thread.
+    /// Processes received messages; returns whether the other half has more to do now. An error ends the thread.
     fn take(&mut self) -> anyhow::Result<bool>;
 
-    /// Performs due work; returns the time until the next, or `None` when the run is over.
-    ///
-    /// # Errors
-    /// The error ends the thread.
+    /// Performs due work; returns the time until the next, or `None` when the run is over. An error ends the thread.
     fn perform(&mut self) -> anyhow::Result<Option<Duration>>;
 }
 
@@ -42,9 +36,6 @@ struct Shared<'a, D> {
 }
 
 /// Runs a thread's work with an additional dispatching thread of this number, on this core or on any.
-///
-/// # Errors
-/// The error of either half, or the system refuses a thread.
 pub(super) fn run<D: Dispatched>(both: &mut D, number: usize, core: Option<usize>) -> anyhow::Result<()> {
     let (mut lookout, end) = both.reactor().lookout()?;
     let shared =

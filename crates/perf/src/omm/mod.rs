@@ -1,6 +1,5 @@
 //! The performance tools: `tapeline omm consumer`, `provider` and `ni-provider`, as LSEG's *Open Source Performance
-//! Tools Guide* describes them: their options, rules, input and output files. Tapeline adds distributions, a verdict
-//! and a run folder.
+//! Tools Guide* describes them. Tapeline adds distributions, a verdict and a run folder.
 //!
 //! A tool has a main thread, which collects and writes results, and one working thread for each connection (for a
 //! provider: for each share of its clients). A working thread runs a reactor, a role of [`tapeline_omm::role`], and
@@ -58,7 +57,7 @@ mod transport;
 pub mod values;
 mod verdict;
 
-/// The rows of a table of test cases, one a line, with `=>` between columns. One that begins with `=>` goes on with the row above.
+/// The rows of a table of test cases, with `=>` between columns. A line that begins with it goes on with its row.
 #[cfg(test)]
 fn cases<const N: usize>(table: &str) -> impl Iterator<Item = [String; N]> {
     let mut rows: Vec<String> = Vec::new();

@@ -29,8 +29,7 @@ pub(super) struct Contents {
 }
 
 impl Publishing {
-    /// # Errors
-    /// The messages cannot be read or are invalid.
+    /// Loads the messages.
     pub(super) fn new(args: &PublishingArgs, run: &RunArgs, dictionary: &Dictionary) -> anyhow::Result<Self> {
         let Messages { market_price, market_by_order } =
             Messages::load(args.msg_file.as_deref(), dictionary)?;
@@ -44,8 +43,7 @@ impl Publishing {
         })
     }
 
-    /// # Errors
-    /// The configured size of packed messages exceeds the largest frame.
+    /// Refuses a size of packed messages that exceeds the largest frame.
     pub(super) fn check_pack(&self, max_fragment_size: u16) -> Result<(), Hinted> {
         let Some(bytes) = self.args.pack_buffer_size.filter(|bytes| *bytes > max_fragment_size) else {
             return Ok(());

@@ -172,9 +172,9 @@ mod tests {
         assert_eq!(slices.due(), Nanos(6_000_000));
         // Three slices late: each is returned with its own due time.
         assert_eq!(slices.begun(Nanos(8_500_000)), 4);
-        assert_eq!(slices.begin(Nanos(8_500_000)), Some((1, Nanos(6_000_000))));
-        assert_eq!(slices.begin(Nanos(8_500_000)), Some((2, Nanos(7_000_000))));
-        assert_eq!(slices.begin(Nanos(8_500_000)), Some((3, Nanos(8_000_000))));
-        assert_eq!(slices.begin(Nanos(8_500_000)), None);
+        for expected in [Some((1, 6_000_000)), Some((2, 7_000_000)), Some((3, 8_000_000)), None] {
+            let expected = expected.map(|(number, due)| (number, Nanos(due)));
+            assert_eq!(slices.begin(Nanos(8_500_000)), expected);
+        }
     }
 }

@@ -296,10 +296,6 @@ impl Sums {
     /// Totals of all threads: from the earliest first request to the latest last image.
     pub(super) fn together(tool: Tool, terms: Terms, threads: &[&Self]) -> Self {
         let mut all = Self::new(tool, terms, 0);
-        let earlier = |one: Option<(Nanos, f64)>, other: Option<(Nanos, f64)>| match (one, other) {
-            (Some(one), Some(other)) => Some(if one.0 <= other.0 { one } else { other }),
-            (one, other) => one.or(other),
-        };
         for sums in threads {
             all.tally.add(&sums.tally);
             all.tally.trends.merge(&sums.tally.trends);
@@ -309,9 +305,10 @@ impl Sums {
             all.steady_updates += sums.steady_updates;
             all.startup.merge(&sums.startup);
             all.steady.merge(&sums.steady);
-            all.first_request = earlier(all.first_request, sums.first_request);
             all.parted = [all.parted, sums.parted].into_iter().flatten().reduce(f64::max);
         }
+        let begins = threads.iter().filter_map(|sums| sums.first_request);
+        all.first_request = begins.min_by_key(|(when, _)| *when);
         if threads.iter().all(|sums| sums.is_complete()) {
             let ends = threads.iter().filter_map(|sums| sums.all_images);
             all.all_images = ends.max_by_key(|(when, _)| *when);

@@ -51,8 +51,7 @@ pub(super) fn evidence(run: &RunSettings<'_>, terms: Terms, threads: &[&Sums], s
     }
     let asked = run.rates.posts + run.rates.updates + run.rates.generics;
     let asked_rate_hz = match run.tool {
-        // The consumers determine the number of a provider's connections, and the rate applies to each: the
-        // connection with the smallest share represents all.
+        // The rate is that of each connection, of any number: the one with the smallest share represents all.
         Tool::Provider if worst.due > 0 => {
             sent_rate_hz = asked as f64 * worst.share();
             Some(asked as f64)
@@ -119,11 +118,9 @@ fn misfit(run: &RunSettings<'_>, wrong: u64, all: u64) -> String {
         (_, Unit::Micros) => "has the other end --nano-time, or another machine's clock?",
         (_, Unit::Nanos) => "is the other end without --nano-time, or has it another machine's clock?",
     };
-    format!(
-        "the times of messages do not fit this clock: {} of {} latencies are below nothing or longer than the run; {other}",
-        figures::thousands(wrong),
-        figures::thousands(all),
-    )
+    let [wrong, all] = [wrong, all].map(figures::thousands);
+    let wrong = format!("{wrong} of {all} latencies are below nothing or longer than the run");
+    format!("the times of messages do not fit this clock: {wrong}; {other}")
 }
 
 /// The verdict on a run in progress, after this many `seconds`.
@@ -168,26 +165,22 @@ pub(super) fn of(
             Tool::Provider | Tool::NiProvider => "slices",
             Tool::Transport => "slices and messages with a time",
         };
-        why.push_str(&format!(
-            "; {} {what} began later than a slice ({}) after they were due, the worst {} late",
-            figures::thousands(late),
-            figures::duration(terms.slice_ns.unsigned_abs()),
-            figures::signed_duration(evidence.sender.most_ns),
-        ));
+        let (late, slice) = (figures::thousands(late), figures::duration(terms.slice_ns.unsigned_abs()));
+        let worst = figures::signed_duration(evidence.sender.most_ns);
+        let began = format!("{late} {what} began later than a slice ({slice}) after they were due");
+        why.push_str(&format!("; {began}, the worst {worst} late"));
         if let Some(worst) = times.response.max_ns() {
             why.push_str(&format!("; worst response time {}", figures::duration(worst)));
         }
     }
     if all.tally.worst.due > 0 && run.tool == Tool::Provider && verdict != Verdict::Pass {
-        why.push_str(&format!(
-            "; the connection that had the least had {:.1} % of what was due to it",
-            all.tally.worst.share() * 100.0
-        ));
+        let share = all.tally.worst.share() * 100.0;
+        why.push_str(&format!("; the connection that had the least had {share:.1} % of what was due to it"));
     }
     if all.tally.counts.unsent > 0 {
+        let unsent = figures::thousands(all.tally.counts.unsent);
         why.push_str(&format!(
-            "; {} messages did not go out before the end, and are not counted as sent",
-            figures::thousands(all.tally.counts.unsent)
+            "; {unsent} messages did not go out before the end, and are not counted as sent"
         ));
     }
     if times.service.samples() > 0 && !knows_due {
@@ -199,36 +192,26 @@ pub(super) fn of(
 /// Requested work of this end that was not done, or only in part. No rate shows work that never began.
 fn omission(tool: Tool, rates: &Rates, counts: &Counts) -> Option<String> {
     let mut omitted = Vec::new();
-    if tool == Tool::Provider {
-        let answered = counts.images + counts.suspect_images + counts.statuses;
-        if answered < counts.requests {
-            let (answered, requests) = (figures::thousands(answered), figures::thousands(counts.requests));
-            omitted.push(format!("{answered} of {requests} requests were answered"));
-        }
-        if rates.updates > 0 && counts.updates == 0 {
-            omitted.push(none_of("updates", rates.updates, "no consumer had an item open to be updated"));
-        }
+    let (is_provider, is_consumer) = (tool == Tool::Provider, tool == Tool::Consumer);
+    let answered = counts.images + counts.suspect_images + counts.statuses;
+    if is_provider && answered < counts.requests {
+        let (answered, requests) = (figures::thousands(answered), figures::thousands(counts.requests));
+        omitted.push(format!("{answered} of {requests} requests were answered"));
     }
-    if tool == Tool::Consumer && rates.posts > 0 && counts.posts == 0 {
-        omitted.push(none_of(
-            "posts",
-            rates.posts,
-            "the provider takes none (SupportOMMPost), or no item of the list does",
-        ));
-    }
-    if matches!(tool, Tool::Consumer | Tool::Provider) && rates.generics > 0 && counts.generics_sent == 0 {
-        omitted.push(none_of(
-            "generic messages",
-            rates.generics,
-            "no item of the list takes them, or none was open",
-        ));
+    let no_update = "no consumer had an item open to be updated";
+    let no_post = "the provider takes none (SupportOMMPost), or no item of the list does";
+    let no_generic = "no item of the list takes them, or none was open";
+    for (is_its, what, rate, sent, why) in [
+        (is_provider, "updates", rates.updates, counts.updates, no_update),
+        (is_consumer, "posts", rates.posts, counts.posts, no_post),
+        (is_consumer || is_provider, "generic messages", rates.generics, counts.generics_sent, no_generic),
+    ] {
+        if is_its && rate > 0 && sent == 0 {
+            let rate = figures::thousands(rate);
+            omitted.push(format!("none of the {rate} {what}/s that were asked for was sent: {why}"));
+        }
     }
     (!omitted.is_empty()).then(|| omitted.join("; "))
-}
-
-/// Nothing was sent at a requested rate.
-fn none_of(what: &str, rate: u64, why: &str) -> String {
-    format!("none of the {} {what}/s that were asked for was sent: {why}", figures::thousands(rate))
 }
 
 /// The number of messages of a run; for the transport tool, whose ends both send and receive, per direction.

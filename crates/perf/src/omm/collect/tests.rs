@@ -215,11 +215,8 @@ min          20.0 µs    20.0 µs
 ";
     let inputs = "--- TEST INPUTS ---\n\n       Steady State Time: 1\nLatency Generic Msg Rate: 0\n";
     assert!(steady_lines(&summary).starts_with(&format!("{inputs}{results}")), "{summary}");
-    assert!(
-        summary.contains("\n  Avg image rate: 400\n")
-            && summary.contains("\nPASS: 1,150 messages, latency steady (20.0 µs"),
-        "{summary}"
-    );
+    assert!(summary.contains("\n  Avg image rate: 400\n"), "{summary}");
+    assert!(summary.contains("\nPASS: 1,150 messages, latency steady (20.0 µs"), "{summary}");
     // The console shows the interval between inputs and results.
     let intervals = shown.strip_prefix(inputs).unwrap();
     let line = intervals.lines().next().unwrap();
@@ -259,10 +256,8 @@ min          20.0 µs    20.0 µs
     assert_eq!(record["settings"]["inputs"]["Steady State Time"], "1");
     assert_eq!(record["throughput"]["messages"], 1_000);
     assert_eq!(record["counts"]["stamped_updates"], 1_001, "those that were received");
-    assert_eq!(
-        (&record["hops"][0]["name"], &record["hops"][1]["name"]),
-        (&"service".into(), &"response".into())
-    );
+    assert_eq!(record["hops"][0]["name"], "service");
+    assert_eq!(record["hops"][1]["name"], "response");
     assert_eq!(record["hops"][1]["samples"], 1_000);
     assert_eq!(record["phases"][0]["service"]["samples"], 1);
     assert_eq!(record["phases"][1]["messages"], 1_000);
@@ -433,10 +428,8 @@ fn who_ends_a_consumer_before_all_images_has_no_result_and_no_error() {
     let Outcome { verdict, is_cut } = outcome.unwrap();
     assert_eq!((verdict, is_cut), (Verdict::NoResult, true), "nothing says that anybody fell behind");
     let why = place.why();
-    assert!(
-        why.starts_with("did not reach steady state: 70 of 100 images when it was stopped after"),
-        "{why}"
-    );
+    let said = "did not reach steady state: 70 of 100 images when it was stopped after";
+    assert!(why.starts_with(said), "{why}");
 }
 
 #[test]

@@ -12,14 +12,14 @@ use super::super::tally::Tally;
 
 /// Times in a payload, in wire units; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Found {
+pub(in super::super) struct FoundTimes {
     pub(in super::super) update: u64,
     pub(in super::super) post: u64,
     pub(in super::super) generic: u64,
     pub(in super::super) due: u64,
 }
 
-impl Found {
+impl FoundTimes {
     /// Checks whether a UINT value is one of the times.
     #[inline]
     fn look_at(&mut self, fid: Fid, value: u64) {
@@ -68,7 +68,7 @@ impl Decoder {
         payload: &[u8],
         is_measured: bool,
         tally: &mut Tally,
-    ) -> Option<Found> {
+    ) -> Option<FoundTimes> {
         let begun = if is_measured { monotonic_ns() } else { 0 };
         let found = self.read(container, payload);
         if is_measured {
@@ -78,13 +78,14 @@ impl Decoder {
         found.ok()
     }
 
-    /// Decodes a payload with all its contents.
-    ///
-    /// # Errors
-    /// The first malformed part: the rest is not decoded.
+    /// Decodes a payload with all its contents, up to the first malformed part, which is the error.
     #[inline]
-    pub(in super::super) fn read(&mut self, container: DataType, payload: &[u8]) -> Result<Found, Malformed> {
-        let mut found = Found::default();
+    pub(in super::super) fn read(
+        &mut self,
+        container: DataType,
+        payload: &[u8],
+    ) -> Result<FoundTimes, Malformed> {
+        let mut found = FoundTimes::default();
         match container {
             DataType::FIELD_LIST => self.fields(&FieldList::parse(payload)?, &mut found)?,
             DataType::MAP => self.map(payload, &mut found)?,
@@ -94,7 +95,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn fields(&mut self, list: &FieldList<'_>, found: &mut Found) -> Result<(), Malformed> {
+    fn fields(&mut self, list: &FieldList<'_>, found: &mut FoundTimes) -> Result<(), Malformed> {
         if list.set_definition().is_some() {
             return self.fields_of_set(list, found);
         }
@@ -110,7 +111,7 @@ impl Decoder {
 
     /// A field that the dictionary does not have. The time fields do not need a definition.
     #[cold]
-    fn unknown(&mut self, field: &Field<'_>, found: &mut Found) -> Result<(), Malformed> {
+    fn unknown(&mut self, field: &Field<'_>, found: &mut FoundTimes) -> Result<(), Malformed> {
         match field.fid {
             stamp::UPDATE | stamp::POST | stamp::GENERIC | stamp::DUE => {
                 self.value(field, DataType::UINT, found)
@@ -123,7 +124,7 @@ impl Decoder {
     }
 
     /// A list whose set definition gives types, which can differ from the dictionary's.
-    fn fields_of_set(&mut self, list: &FieldList<'_>, found: &mut Found) -> Result<(), Malformed> {
+    fn fields_of_set(&mut self, list: &FieldList<'_>, found: &mut FoundTimes) -> Result<(), Malformed> {
         for field in list.typed() {
             let (field, of_set) = field?;
             match of_set.or_else(|| self.dictionary.data_type(field.fid)) {
@@ -139,7 +140,7 @@ impl Decoder {
 
     /// Values go into a black box: otherwise the compiler would remove the unused decoding.
     #[inline]
-    fn value(&self, field: &Field<'_>, data_type: DataType, found: &mut Found) -> Result<(), Malformed> {
+    fn value(&self, field: &Field<'_>, data_type: DataType, found: &mut FoundTimes) -> Result<(), Malformed> {
         match data_type {
             DataType::REAL => _ = black_box(field.real()?),
             DataType::UINT => {
@@ -164,7 +165,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn map(&mut self, payload: &[u8], found: &mut Found) -> Result<(), Malformed> {
+    fn map(&mut self, payload: &[u8], found: &mut FoundTimes) -> Result<(), Malformed> {
         let map = Map::parse(payload)?;
         let head = map.head();
         let is_fields = head.container == DataType::FIELD_LIST;
@@ -216,9 +217,9 @@ mod tests {
         let none = decoder.read(DataType::FIELD_LIST, &list(&[])).unwrap();
         assert!(!none.is_any());
         for (fid, found) in [
-            (stamp::UPDATE, Found { update: 7, due: 5, ..none }),
-            (stamp::POST, Found { post: 7, due: 5, ..none }),
-            (stamp::GENERIC, Found { generic: 7, due: 5, ..none }),
+            (stamp::UPDATE, FoundTimes { update: 7, due: 5, ..none }),
+            (stamp::POST, FoundTimes { post: 7, due: 5, ..none }),
+            (stamp::GENERIC, FoundTimes { generic: 7, due: 5, ..none }),
         ] {
             let times = list(&[(fid, 7), (stamp::DUE, 5)]);
             assert_eq!(decoder.read(DataType::FIELD_LIST, &times), Ok(found));
@@ -239,7 +240,7 @@ mod tests {
         map.delete(b"ORD2").unwrap();
         let len = map.finish();
         let found = decoder().read(DataType::MAP, &bytes[..len]).unwrap();
-        assert_eq!(found, Found { update: 7, due: 5, post: 9, generic: 0 });
+        assert_eq!(found, FoundTimes { update: 7, due: 5, post: 9, generic: 0 });
     }
 
     #[test]

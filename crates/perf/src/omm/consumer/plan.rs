@@ -40,8 +40,7 @@ pub(super) struct ConsumerPlan {
 }
 
 impl ConsumerPlan {
-    /// # Errors
-    /// A file cannot be read or is invalid; options contradict each other or the files.
+    /// Loads the files; refuses options that contradict each other or the files.
     pub(super) fn new(args: &ConsumerArgs) -> anyhow::Result<Self> {
         let mut chosen = args.run.config.load(Group::Consumer)?;
         let dictionary_files = args.dictionary.clone().or(chosen.dictionary.take()).or_usual();
@@ -166,26 +165,16 @@ fn check(items: &[ListedItem], messages: &Messages, kind: Kind, args: &ConsumerA
     };
     let mut taking = items.iter().filter(|item| takes(item, kind) && !item.is_snapshot).peekable();
     if taking.peek().is_none() {
-        return Err(Hinted::new(
-            format!("{option} is given, and no item that is opened takes {what}"),
-            format!("mark streaming items of --item-file with {attribute}=\"true\""),
-        ));
+        let hint = format!("mark streaming items of --item-file with {attribute}=\"true\"");
+        return Err(Hinted::new(format!("{option} is given, and no item that is opened takes {what}"), hint));
     }
-    match taking.find(|item| payloads(messages, kind, item.domain).is_empty()) {
-        None => Ok(()),
-        Some(item) => {
-            let file = match InputSource::of(args.msg_file.as_deref(), Messages::FILE) {
-                InputSource::File(path) => paths::shown(&path).to_string(),
-                InputSource::BuiltIn => "the built-in file".to_owned(),
-            };
-            let domain = item.domain;
-            Err(Hinted::new(
-                format!(
-                    "{option} is given, item {} is of {domain}, and {file} has no {what} for that",
-                    item.name
-                ),
-                format!("give {file} {what} of {domain}, or take {attribute}=\"true\" from its items"),
-            ))
-        }
-    }
+    let without = taking.find(|item| payloads(messages, kind, item.domain).is_empty());
+    let Some(ListedItem { name, domain, .. }) = without else { return Ok(()) };
+    let file = match InputSource::of(args.msg_file.as_deref(), Messages::FILE) {
+        InputSource::File(path) => paths::shown(&path).to_string(),
+        InputSource::BuiltIn => "the built-in file".to_owned(),
+    };
+    let hint = format!("give {file} {what} of {domain}, or take {attribute}=\"true\" from its items");
+    let what = format!("{option} is given, item {name} is of {domain}, and {file} has no {what} for that");
+    Err(Hinted::new(what, hint))
 }

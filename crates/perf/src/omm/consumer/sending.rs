@@ -65,8 +65,7 @@ impl SteadyTraffic {
         (!self.flows.is_empty()).then(|| self.slices.due())
     }
 
-    /// Sends due messages as far as the connection accepts them. The rest is sent first next time: no slice is
-    /// skipped, and each message keeps its slice's due time.
+    /// Sends due messages as far as the connection accepts them. The rest comes first next time, with its due times.
     pub(super) fn send(
         &mut self,
         now: Nanos,

@@ -1,5 +1,4 @@
-//! One server of a thread: its connection, the requests of its role, and the items requested there. With warm standby
-//! a thread has several servers, one of which is active.
+//! One server of a thread, which has several with warm standby: its connection, its role's requests, its items.
 
 use tapeline_client::connection::RoleConnection;
 use tapeline_client::ema_config::StandbyMode;
@@ -52,10 +51,9 @@ pub(super) struct Server {
 /// Requests of a server's role for its connection, until they are carried out.
 #[derive(Debug, Default)]
 pub(super) struct Wants {
-    pub(super) connection: bool,
+    /// A connection, after so many failed attempts since the last successful login.
+    pub(super) connection: Option<u32>,
     pub(super) disconnection: bool,
-    /// Failed connection attempts since the last successful login.
-    pub(super) attempt: u32,
     /// The directory or the dictionary has changed.
     pub(super) has_news: bool,
     /// The reason for a permanent end, from the provider or the role.
@@ -107,9 +105,9 @@ impl Server {
         &endpoints[self.endpoint % endpoints.len()]
     }
 
-    /// The endpoint for the next attempt, in turn.
-    pub(super) fn next_endpoint<'p>(&mut self, plan: &'p ConsumerPlan) -> &'p Endpoint {
-        self.endpoint = self.wants.attempt as usize;
+    /// The endpoint for an attempt, in turn.
+    pub(super) fn next_endpoint<'p>(&mut self, plan: &'p ConsumerPlan, attempt: u32) -> &'p Endpoint {
+        self.endpoint = attempt as usize;
         self.endpoint(plan)
     }
 
@@ -191,11 +189,6 @@ impl Server {
             }
         }
         Ok(before == 0 && *opened > 0)
-    }
-
-    /// Whether the first items are requested.
-    pub(super) fn has_begun(&self) -> bool {
-        self.asking.as_ref().is_some_and(|asking| asking.opened > 0)
     }
 
     /// Whether all items of the thread are requested.
@@ -322,7 +315,7 @@ impl ConsumerApplication for Hearing<'_> {
                 let is_active = self.server_type == ServerType::Active;
                 self.taking.state(closure, &state, is_final, is_active);
             }
-            ConsumerEvent::Connect { attempt } => (wants.connection, wants.attempt) = (true, attempt),
+            ConsumerEvent::Connect { attempt } => wants.connection = Some(attempt),
             ConsumerEvent::Disconnect => wants.disconnection = true,
             ConsumerEvent::TimedOut(wait) => {
                 wants.timed_out = Some(format!("{wait:?} timed out").to_lowercase());

@@ -18,9 +18,6 @@ pub(super) struct Servers {
 
 impl Servers {
     /// The servers of the command line, or else of the configuration: --server alone replaces all of those.
-    ///
-    /// # Errors
-    /// Options contradict each other or the standby; certificates are not available.
     pub(super) fn new(args: &ConsumerArgs, chosen: &mut Chosen) -> anyhow::Result<Self> {
         let mut hosts = std::mem::take(&mut chosen.hosts);
         let (mut standbys, mut mode, mut active) = (Vec::new(), StandbyMode::default(), Vec::new());
@@ -34,9 +31,8 @@ impl Servers {
             standbys.extend(servers);
         }
         if args.server.server.is_some() && args.standby.is_empty() && !standbys.is_empty() {
-            anstream::eprintln!(
-                "note: --server takes the place of all servers of the configuration: none stands by"
-            );
+            let what = "--server takes the place of all servers of the configuration: none stands by";
+            anstream::eprintln!("note: {what}");
             standbys.clear();
         }
         let option = if args.standby.is_empty() { "WarmStandbyChannelSet" } else { "--standby" };
@@ -77,9 +73,6 @@ impl Servers {
     }
 
     /// The servers of each thread: the configuration's entry for the thread's number, or else its entry for all.
-    ///
-    /// # Errors
-    /// Those of [`Self::new`].
     pub(super) fn of_threads(
         args: &ConsumerArgs,
         chosen: &mut Chosen,
@@ -107,11 +100,10 @@ fn check(args: &ConsumerArgs, option: &str) -> Result<(), Hinted> {
         let what = format!("{option} is given, and --snapshot closes every item with its image");
         return Err(Hinted::of_options(what, hint));
     }
-    if args.generic_msg_rate > 0 {
-        let what = format!(
-            "{option} is given, and --generic-msg-rate is {}: their streams are private, and end with their server",
-            args.generic_msg_rate
-        );
+    let rate = args.generic_msg_rate;
+    if rate > 0 {
+        let why = "their streams are private, and end with their server";
+        let what = format!("{option} is given, and --generic-msg-rate is {rate}: {why}");
         return Err(Hinted::of_options(what, hint));
     }
     Ok(())

@@ -7,11 +7,11 @@ use tapeline_measure::{Nanos, figures, monotonic_ns};
 use tapeline_omm::rwf::{
     DataState, DataType, Header, MessageClass, MessageView, PostUserInfo, StreamState, flags,
 };
-use tapeline_omm::{Dictionary, State};
+use tapeline_omm::{Dictionary, Fid, State};
 
 use super::super::link::{Link, Word};
 use super::super::tally::{Kind, Milestone, RunPhase, Timed};
-use super::decoding::{Decoder, Found};
+use super::decoding::{Decoder, FoundTimes};
 use super::plan::ConsumerPlan;
 use super::renewal::Renewal;
 
@@ -85,11 +85,9 @@ impl Taking {
 
     /// Reports the first received field that the dictionary does not have, if any.
     pub(super) fn say_unknown(&mut self) {
-        if let Some(fid) = self.decoder.take_unknown() {
-            self.note(&format!(
-                "field {} is not in the dictionary and is not decoded; --dictionary names one that has it",
-                fid.0
-            ));
+        if let Some(Fid(fid)) = self.decoder.take_unknown() {
+            let hint = "--dictionary names one that has it";
+            self.note(&format!("field {fid} is not in the dictionary and is not decoded; {hint}"));
         }
     }
 
@@ -189,7 +187,7 @@ impl Taking {
     }
 
     /// An update that carries times or was posted.
-    fn stamped_update(&mut self, message: &MessageView<'_>, found: Found) {
+    fn stamped_update(&mut self, message: &MessageView<'_>, found: FoundTimes) {
         let now = monotonic_ns();
         let poster = message.header().ok().and_then(|header| header.post_user_info());
         // A post without a poster's identity counts as this connection's own, as in the public tools.
@@ -290,12 +288,12 @@ impl Taking {
     }
 
     #[inline]
-    fn read(&mut self, message: &MessageView<'_>) -> Found {
+    fn read(&mut self, message: &MessageView<'_>) -> FoundTimes {
         match self.decoder.read(message.container(), message.payload()) {
             Ok(found) => found,
             Err(fault) => {
                 self.malformed(&fault.to_string());
-                Found::default()
+                FoundTimes::default()
             }
         }
     }
@@ -308,8 +306,7 @@ impl Taking {
         }
     }
 
-    /// Records a message that carries a time and was decoded at `received`. This time is rounded to the unit of the
-    /// times in messages, so that both lose the same precision.
+    /// Records a message that carries a time and was decoded at `received`, rounded as times in messages are.
     fn time(&mut self, kind: Kind, sent: u64, due: u64, received: u64) {
         let unit = self.plan.unit;
         self.link.tally.time(Timed::new(kind, unit, sent, due, unit.ns_of(unit.wire_of(received))));

@@ -33,7 +33,11 @@ pub(super) fn work(plan: &Arc<ConsumerPlan>, thread: usize, link: Link) {
     let how = Working::new(plan, thread, &mut taking).and_then(|mut working| {
         let mut reactor = Reactor::new(working.servers.len())?;
         match plan.args.run.api_threads().get(thread) {
-            None => working.run(&mut reactor)?,
+            None => {
+                while !working.is_over() {
+                    working.turn(&mut reactor)?;
+                }
+            }
             Some(core) => dispatching::run(&mut (&mut working, &mut reactor), thread, core.0)?,
         }
         working.log_out(&mut reactor)
@@ -76,13 +80,6 @@ impl<'a> Working<'a> {
         Ok(Self { plan, thread, taking, servers, active, stage: Stage::Waiting, changed: None })
     }
 
-    fn run(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
-        while !self.is_over() {
-            self.turn(reactor)?;
-        }
-        Ok(())
-    }
-
     fn turn(&mut self, reactor: &mut Reactor) -> anyhow::Result<()> {
         let now = now();
         reactor.handle(self, now)?;
@@ -117,9 +114,8 @@ impl<'a> Working<'a> {
         }
         if number != self.active {
             if !std::mem::replace(&mut server.has_said_unreachable, true) {
-                self.taking.note(&format!(
-                    "{name}, which is to stand by, is not there, and is tried again: {reason}"
-                ));
+                let what = "which is to stand by, is not there, and is tried again";
+                self.taking.note(&format!("{name}, {what}: {reason}"));
             }
             return;
         }
@@ -131,10 +127,9 @@ impl<'a> Working<'a> {
         if !matches!(self.stage, Stage::Waiting) {
             self.end(what);
         } else if !std::mem::replace(&mut server.has_said_unreachable, true) {
-            self.taking.note(&format!(
-                "no connection to {}, it is tried again until there is one: {reason}",
-                server.endpoint(&self.plan).server
-            ));
+            let name = &server.endpoint(&self.plan).server;
+            self.taking
+                .note(&format!("no connection to {name}, it is tried again until there is one: {reason}"));
         }
     }
 
@@ -174,8 +169,7 @@ impl<'a> Working<'a> {
         (self.stage, self.taking.is_over) = (Stage::Over, true);
     }
 
-    /// Ends a test that has begun if its service is down, unless another server takes over. With a standby by login
-    /// none does, because the connection is still up.
+    /// Ends a test that has begun if its service is down, unless another server takes over, which none does by login.
     fn has_service_gone(&mut self, reactor: &mut Reactor, number: usize) {
         let has_begun = matches!(self.stage, Stage::Startup | Stage::Steady(_));
         if number != self.active || !has_begun || self.servers[number].is_up(&self.plan) {
@@ -199,9 +193,9 @@ impl<'a> Working<'a> {
             if number != self.active || !matches!(self.stage, Stage::Waiting) || !server.consumer.is_ready() {
                 continue;
             }
-            if server.asking.is_some() {
+            if let Some(asking) = &server.asking {
                 self.taking.link.say(Word::Milestone(Milestone::Ready));
-                if server.has_begun() {
+                if asking.opened > 0 {
                     // It was a standby until now.
                     self.taking.link.say(Word::Milestone(Milestone::FirstRequest(now)));
                 }
@@ -210,16 +204,12 @@ impl<'a> Working<'a> {
                 let (service, directory) = (&self.plan.args.service_name, server.consumer.directory());
                 let names: Vec<&str> = directory.services().filter_map(|service| service.name()).collect();
                 let is_there = server.service(&self.plan).is_some_and(|service| service.state().is_some());
-                self.taking.note(&match (is_there, names.is_empty()) {
+                self.taking.note(&match (is_there, names.join(", ").as_str()) {
                     (true, _) => {
                         format!("the service {service} takes no requests now; they wait until it does")
                     }
-                    (false, true) => {
-                        format!("there is no service {service}, nor any other; it is waited for")
-                    }
-                    (false, false) => {
-                        format!("there is no service {service} but {}; it is waited for", names.join(", "))
-                    }
+                    (_, "") => format!("there is no service {service}, nor any other; it is waited for"),
+                    (_, others) => format!("there is no service {service} but {others}; it is waited for"),
                 });
             }
         }
@@ -302,10 +292,9 @@ impl<'a> Working<'a> {
                 self.refused(reactor, number, &why)?;
             }
             let server = &mut self.servers[number];
-            if !std::mem::take(&mut server.wants.connection) || server.is_out {
-                continue;
-            }
-            let endpoint = server.next_endpoint(&self.plan);
+            let wanted = server.wants.connection.take().filter(|_| !server.is_out);
+            let Some(attempt) = wanted else { continue };
+            let endpoint = server.next_endpoint(&self.plan, attempt);
             let begun = resolve(&endpoint.server)
                 .and_then(|all| Ok(reactor.connect_to_any(&all, &endpoint.settings, now)?));
             match begun {

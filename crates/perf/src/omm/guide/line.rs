@@ -1,5 +1,4 @@
-//! A command line during translation. If an option is given twice and one of the two is in the guide's spelling, the
-//! last one counts, as in LSEG's C and C++ tools.
+//! A command line during translation. If an option is given twice, once in the guide's spelling, the last one counts.
 
 use std::ffi::OsString;
 

@@ -41,8 +41,7 @@ pub(super) struct NiProviderPlan {
 const USUAL: &str = "localhost:14003";
 
 impl NiProviderPlan {
-    /// # Errors
-    /// A file cannot be read or is invalid; options contradict each other or the files.
+    /// Loads the files; refuses options that contradict each other or the files.
     pub(super) fn new(args: &NiProviderArgs) -> anyhow::Result<Self> {
         let mut chosen = args.run.config.load(Group::NiProvider)?;
         let dictionary_files = args.dictionary.clone().or(chosen.dictionary.take()).or_usual();

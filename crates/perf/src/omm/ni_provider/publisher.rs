@@ -41,9 +41,8 @@ pub(super) struct Publisher {
     has_refused: bool,
     /// Number of slices that had begun at the last counted back pressure.
     held_in: u64,
-    pub(super) wants_connection: bool,
-    /// Failed connection attempts since the last success.
-    pub(super) attempt: u32,
+    /// A connection is wanted, after so many failed attempts since the last success.
+    pub(super) wants_connection: Option<u32>,
     pub(super) wants_disconnection: bool,
     pub(super) is_ready: bool,
     pub(super) refusal: Option<String>,
@@ -59,8 +58,7 @@ impl Publisher {
             next: 0,
             has_refused: false,
             held_in: 0,
-            wants_connection: false,
-            attempt: 0,
+            wants_connection: None,
             wants_disconnection: false,
             is_ready: false,
             refusal: None,
@@ -72,10 +70,7 @@ impl Publisher {
         self.images == self.items.len()
     }
 
-    /// Sends a burst of images.
-    ///
-    /// # Errors
-    /// An image exceeds the limits of a message.
+    /// Sends a burst of images; an image that exceeds the limits of a message is an error.
     pub(super) fn send_images(
         &mut self,
         publishing: &Publishing,
@@ -151,7 +146,7 @@ impl Publisher {
 impl NiProviderApplication for Publisher {
     fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: NiProviderEvent<'_>) {
         match event {
-            NiProviderEvent::Connect { attempt } => (self.wants_connection, self.attempt) = (true, attempt),
+            NiProviderEvent::Connect { attempt } => self.wants_connection = Some(attempt),
             NiProviderEvent::Disconnect => self.wants_disconnection = true,
             NiProviderEvent::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),
             NiProviderEvent::Ended { state } => self.refusal = Some(state.to_string()),

@@ -200,10 +200,9 @@ impl<'a> Working<'a> {
             let what = format!("the session with {server} is over: {why}");
             return Err(Hinted::new(what, "--user names another user, --server another hub").into());
         }
-        if !std::mem::take(&mut self.publisher.wants_connection) || self.is_over {
-            return Ok(());
-        }
-        self.endpoint = self.publisher.attempt as usize % self.plan.endpoints[self.thread].len();
+        let wanted = self.publisher.wants_connection.take().filter(|_| !self.is_over);
+        let Some(attempt) = wanted else { return Ok(()) };
+        self.endpoint = attempt as usize % self.plan.endpoints[self.thread].len();
         let endpoint = &self.plan.endpoints[self.thread][self.endpoint];
         let begun = resolve(&endpoint.server)
             .and_then(|all| Ok(reactor.connect_to_any(&all, &endpoint.settings, now())?));

@@ -8,8 +8,7 @@ use super::{ConsumerArgs, ItemArgs, NiProviderArgs, ProviderArgs, PublishingArgs
 const LONGEST_DELAY_MS: u64 = 30_000;
 
 impl ConsumerArgs {
-    /// # Errors
-    /// The options break a rule.
+    /// Refuses options that break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         check_servers("--server", &self.server.server)?;
         check_servers("--standby", &self.standby)?;
@@ -52,8 +51,7 @@ impl ConsumerArgs {
 }
 
 impl ProviderArgs {
-    /// # Errors
-    /// The options break a rule.
+    /// Refuses options that break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         let (rate, stamped) = (self.generic_msg_rate, self.generic_msg_latency_rate);
         self.publishing.check(self.run.tick_rate)?;
@@ -64,8 +62,7 @@ impl ProviderArgs {
 }
 
 impl NiProviderArgs {
-    /// # Errors
-    /// The options break a rule.
+    /// Refuses options that break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         check_servers("--server", &self.server.server)?;
         self.publishing.check(self.run.tick_rate)?;
@@ -103,12 +100,8 @@ pub(super) fn check_servers<'a>(
     option: &str,
     servers: impl IntoIterator<Item = &'a String>,
 ) -> Result<(), Hinted> {
-    servers.into_iter().try_for_each(|server| check_server(option, server))
-}
-
-fn check_server(option: &str, server: &str) -> Result<(), Hinted> {
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
-    match server.rsplit_once(':') {
+    servers.into_iter().try_for_each(|server| match server.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && is_port(port) => Ok(()),
         Some((_, port)) if !is_port(port) => {
             let what = format!("{option} is '{server}', and '{port}' is no port; expected 1 to 65535");
@@ -118,7 +111,7 @@ fn check_server(option: &str, server: &str) -> Result<(), Hinted> {
             let what = format!("{option} is '{server}'; expected HOST:PORT, such as localhost:14002");
             Err(Hinted::of_options(what, ""))
         }
-    }
+    })
 }
 
 /// A rate is 0 or at least the tick rate; the rate of messages with a time exceeds neither of the two.

@@ -219,10 +219,7 @@ impl TransportPerfArgs {
         self.stats_file.clone().unwrap_or_else(usual)
     }
 
-    /// Checks the rules between the options, and refuses unsupported ones.
-    ///
-    /// # Errors
-    /// The first broken rule, with the options that break it.
+    /// Refuses options that break a rule, with the first broken rule, and unsupported ones.
     pub(in super::super) fn check(&self) -> anyhow::Result<()> {
         self.check_rates()?;
         self.check_end()?;
@@ -383,6 +380,7 @@ impl TransportPerfArgs {
         let reflecting = |text: String| if self.reflect_msgs { "0 (reflecting)".to_owned() } else { text };
         let client = self.client().server.unwrap_or_default();
         let (host, port) = client.rsplit_once(':').unwrap_or((&client, ""));
+        let rate = if self.unpaced { "unpaced".to_owned() } else { self.msg_rate.to_string() };
         let mut inputs = vec![
             ("Runtime", format!("{} sec", self.run_time().as_secs_f64())),
             ("Connection Type", kind.to_owned()),
@@ -403,10 +401,7 @@ impl TransportPerfArgs {
             ("Thread List", self.threads.shown()),
             ("Busy Read", yes(self.busy_read)),
             ("Msg Size", self.msg_size.to_string()),
-            (
-                "Msg Rate",
-                reflecting(if self.unpaced { "unpaced".to_owned() } else { self.msg_rate.to_string() }),
-            ),
+            ("Msg Rate", reflecting(rate)),
             ("Latency Msg Rate", reflecting(self.stamps().to_string())),
             ("Output Buffers", settings.guaranteed_output_buffers.unwrap_or(OUTPUT_BUFFERS).to_string()),
             ("Max Fragment Size", settings.max_fragment_size.map_or(6_144, u32::from).to_string()),

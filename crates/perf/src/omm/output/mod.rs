@@ -48,19 +48,13 @@ struct ThreadFiles {
 
 impl<'a> Output<'a> {
     /// Opens all files, creates the run folder, and writes the inputs to the summary and the console. Existing files
-    /// of the same names are replaced, as by the guide's tools.
-    ///
-    /// # Errors
-    /// A file or the folder cannot be created or written, or two of the files have the same name.
+    /// of the same names are replaced, as by the guide's tools; two files of the same name are refused.
     pub(super) fn open(run: &'a RunSettings<'a>, console: Box<dyn Write + 'a>) -> anyhow::Result<Self> {
         let latency_file = run.results.latency_file.as_deref();
         if latency_file == Some(run.stats_file) {
             let name = format!("{}1.csv", run.stats_file);
-            return Err(Hinted::new(
-                format!("--stats-file and --latency-file would both write {name}"),
-                "give them different names",
-            )
-            .into());
+            let what = format!("--stats-file and --latency-file would both write {name}");
+            return Err(Hinted::new(what, "give them different names").into());
         }
         let mut threads = Vec::new();
         for number in 1..=run.threads.threads.len() {
@@ -107,8 +101,7 @@ impl<'a> Output<'a> {
             .context("cannot write to standard output")
     }
 
-    /// Writes an interval that has ended: one per thread with its length in seconds, `None` for an ended thread. Also
-    /// shows each thread's image retrieval time once complete.
+    /// Writes an interval of each thread that has not ended, with its seconds; shows image retrieval times once known.
     pub(super) fn interval(
         &mut self,
         intervals: &[Option<(u64, Tally)>],
@@ -182,18 +175,12 @@ impl<'a> Output<'a> {
         if !percentiles.is_empty() {
             ours.push_str(&format!("--- DISTRIBUTIONS ---\n\n{}\n\n", percentile_table(&percentiles)));
         }
-        if all.tally.unkept > 0 {
-            ours.push_str(&format!(
-                "{} single times found no place in the latency file\n\n",
-                all.tally.unkept
-            ));
+        let unkept = all.tally.unkept;
+        if unkept > 0 {
+            ours.push_str(&format!("{unkept} single times found no place in the latency file\n\n"));
         }
-        ours.push_str(&format!(
-            "{}: {}\n\nrun folder   {}\n",
-            painted(verdict),
-            results.why,
-            paths::shown(self.folder.path())
-        ));
+        let folder = paths::shown(self.folder.path()).to_string();
+        ours.push_str(&format!("{}: {}\n\nrun folder   {folder}\n", painted(verdict), results.why));
         let text = format!("{theirs}{ours}");
         let plain = anstream::adapter::strip_str(&text).to_string();
         self.summary.write(|out| out.write_all(plain.as_bytes()))?;

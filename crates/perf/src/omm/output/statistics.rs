@@ -145,22 +145,20 @@ pub(super) fn console(
         }
         _ => text.push_str(&format!("UpdRate: {rate:8}, {used}\n")),
     }
-    let (requests, images) = totals;
+    let (all_requests, all_images) = totals;
+    let Counts { requests, images, posts, reflected_posts, .. } = counts;
     match tool {
-        Tool::Provider if counts.requests > 0 || counts.images > 0 => text.push_str(&format!(
-            "  - Received {} item requests (total: {requests}), sent {} images (total: {images})\n",
-            counts.requests, counts.images
-        )),
-        Tool::NiProvider if counts.images > 0 => {
-            text.push_str(&format!("  - Sent {} images (total: {images})\n", counts.images));
+        Tool::Provider if *requests > 0 || *images > 0 => {
+            let received = format!("Received {requests} item requests (total: {all_requests})");
+            text.push_str(&format!("  - {received}, sent {images} images (total: {all_images})\n"));
+        }
+        Tool::NiProvider if *images > 0 => {
+            text.push_str(&format!("  - Sent {images} images (total: {all_images})\n"));
         }
         _ => {}
     }
-    if tool != Tool::Consumer && counts.posts > 0 {
-        text.push_str(&format!(
-            "  Posting: received {}, reflected {}\n",
-            counts.posts, counts.reflected_posts
-        ));
+    if tool != Tool::Consumer && *posts > 0 {
+        text.push_str(&format!("  Posting: received {posts}, reflected {reflected_posts}\n"));
     }
     let moments = Moments::of(generics);
     if counts.generics_sent > 0 || counts.generics_received > 0 {

@@ -204,22 +204,15 @@ impl SummaryLines {
     }
 
     fn generic_rates(&mut self, rates: Rates, figures: &Figures) {
-        self.rate_if(rates.generics > 0, "Avg GenMsg send rate", figures.generics_sent_per_second);
-        self.rate_if(
-            figures.counts.generics_received > 0,
-            "Avg GenMsg receive rate",
-            figures.generics_received_per_second,
-        );
-        self.rate_if(
-            rates.stamped_generics > 0,
-            "Avg GenMsg latency send rate",
-            figures.stamped_generics_per_second,
-        );
-        self.rate_if(
-            figures.generics.count > 0,
-            "Avg GenMsg latency receive rate",
-            figures.timed_generics_per_second,
-        );
+        let Figures { counts, generics, .. } = figures;
+        for (is_shown, name, per_second) in [
+            (rates.generics > 0, "Avg GenMsg send rate", figures.generics_sent_per_second),
+            (counts.generics_received > 0, "Avg GenMsg receive rate", figures.generics_received_per_second),
+            (rates.stamped_generics > 0, "Avg GenMsg latency send rate", figures.stamped_generics_per_second),
+            (generics.count > 0, "Avg GenMsg latency receive rate", figures.timed_generics_per_second),
+        ] {
+            self.rate_if(is_shown, name, per_second);
+        }
     }
 
     pub(super) fn resources(&mut self, resources: Option<&Resources>) {

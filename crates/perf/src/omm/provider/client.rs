@@ -34,7 +34,7 @@ pub(super) struct ProviderClient {
 
 /// Maximum messages of one connection before other connections and received messages are processed.
 const TURN: u32 = 16_384;
-/// The same while updates are late and images are due: a burst of ten images of 73 fields then takes a quarter of the time.
+/// The same while updates are late and images are due: ten images of 73 fields then take a quarter of the time.
 const TURN_BESIDE_IMAGES: u32 = 256;
 
 impl ProviderClient {
@@ -254,7 +254,7 @@ impl Turn<'_, '_, '_> {
                     *self.passed += 1;
                 }
             }
-            self.items.updated();
+            self.items.next_update += 1;
         }
         Progress::Done
     }
@@ -289,7 +289,7 @@ impl Turn<'_, '_, '_> {
             }
             item.generic = after(item.generic, generics.len());
             bursts.sent();
-            self.items.sent_generic();
+            self.items.next_generic += 1;
         }
         Progress::Done
     }

@@ -32,8 +32,8 @@ pub(super) struct Items {
     answers: VecDeque<(StreamHandle, Answer)>,
     /// Requested items that are not closed.
     pub(super) asked: usize,
-    next_update: usize,
-    next_generic: usize,
+    pub(super) next_update: usize,
+    pub(super) next_generic: usize,
 }
 
 /// State of a stream.
@@ -129,12 +129,6 @@ impl Items {
         self.open.get_mut(self.next_update)
     }
 
-    /// Moves on to the next item.
-    #[inline]
-    pub(super) fn updated(&mut self) {
-        self.next_update += 1;
-    }
-
     /// The next item for a generic message, if any.
     #[inline]
     pub(super) fn next_generic(&mut self) -> Option<&mut ProvidedItem> {
@@ -142,12 +136,6 @@ impl Items {
             self.next_generic = 0;
         }
         self.open.get_mut(self.next_generic)
-    }
-
-    /// Moves on to the next item.
-    #[inline]
-    pub(super) fn sent_generic(&mut self) {
-        self.next_generic += 1;
     }
 
     /// Queues an answer. If a stream was closed and reopened repeatedly, only its last answer is of use.

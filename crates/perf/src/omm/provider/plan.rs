@@ -34,26 +34,21 @@ const OTHER_STREAMS: u32 = 64;
 const MOST_OWED: usize = 17 << 20;
 
 impl ProviderPlan {
-    /// # Errors
-    /// A file cannot be read or is invalid; options contradict the files.
+    /// Loads the files; refuses options that contradict them.
     pub(super) fn new(args: &ProviderArgs, chosen: Chosen) -> anyhow::Result<Self> {
         let dictionary_files = args.dictionary.clone().or(chosen.dictionary).or_usual();
         let dictionary = dictionary_files.load()?;
         let publishing = Publishing::new(&args.publishing, &args.run, &dictionary)?;
-        if args.generic_msg_rate > 0 {
-            let contents = [
-                Some(("MarketPrice", &publishing.prices)),
-                publishing.books.as_ref().map(|books| ("MarketByOrder", books)),
-            ];
-            for (domain, contents) in contents.into_iter().flatten() {
-                if contents.messages.generics.is_empty() {
-                    let what = format!(
-                        "--generic-msg-rate is {}, and the messages have no generic one for {domain}",
-                        args.generic_msg_rate
-                    );
-                    return Err(Hinted::new(what, "--msg-file names a file with a genericMsg").into());
-                }
-            }
+        let rate = args.generic_msg_rate;
+        let books = publishing.books.as_ref().map(|books| ("MarketByOrder", books));
+        let without = [("MarketPrice", &publishing.prices)]
+            .into_iter()
+            .chain(books)
+            .find(|(_, contents)| contents.messages.generics.is_empty());
+        if let Some((domain, _)) = without.filter(|_| rate > 0) {
+            let what =
+                format!("--generic-msg-rate is {rate}, and the messages have no generic one for {domain}");
+            return Err(Hinted::new(what, "--msg-file names a file with a genericMsg").into());
         }
         let (id, name, vendor) = args.service.or(chosen.services);
         let mut service = ServiceEntry::new(id, publishing.info(name, vendor), ServiceState::UP);

@@ -12,7 +12,7 @@ use tapeline_omm::rwf::{DataType, MessageClass, MessageView};
 use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
 
 use super::super::bursts::Progress;
-use super::super::consumer::decoding::{Decoder, Found};
+use super::super::consumer::decoding::{Decoder, FoundTimes};
 use super::super::dispatching::{self, Dispatched};
 use super::super::link::Link;
 use super::super::slices::Slices;
@@ -107,8 +107,7 @@ impl Working {
         Ok(())
     }
 
-    /// Flushes queued output, then closes, so that consumers receive every message that counts as sent. Messages
-    /// still queued at the time limit count as unsent.
+    /// Flushes queued output, then closes. Messages that are still queued at the time limit count as unsent.
     fn drain(&mut self) -> anyhow::Result<()> {
         let end = now() + GOODBYE_NS;
         while !self.is_out() && now() < end {
@@ -179,7 +178,7 @@ impl Working {
         let mut progress = Progress::Done;
         for (id, client) in &mut self.clients.open {
             let Some(mut sender) = self.reactor.sender(*id) else { continue };
-            progress = progress.and(client.send(&mut sender, &mut self.desk, &self.slices, self.is_behind));
+            progress = progress.max(client.send(&mut sender, &mut self.desk, &self.slices, self.is_behind));
         }
         progress
     }
@@ -251,7 +250,7 @@ impl Desk {
     }
 
     /// Decodes every value of a consumer's message, and measures the time if enabled. `None`: it is malformed.
-    pub(super) fn decode(&mut self, container: DataType, payload: &[u8]) -> Option<Found> {
+    pub(super) fn decode(&mut self, container: DataType, payload: &[u8]) -> Option<FoundTimes> {
         let is_measured = self.plan.publishing.args.measure_decode;
         self.decoder.read_and_count(container, payload, is_measured, &mut self.link.tally)
     }
