@@ -150,7 +150,6 @@ struct Dialed<R> {
     unreadable: u64,
 }
 
-/// The connection.
 #[derive(Debug, Default)]
 struct Open {
     id: Option<ConnectionId>,

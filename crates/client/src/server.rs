@@ -82,7 +82,6 @@ impl<S: Serve> Connections<S> {
     }
 }
 
-/// The connections, while they receive.
 struct Receiving<'a, S: Serve> {
     connections: &'a mut Connections<S>,
     server: &'a mut S,

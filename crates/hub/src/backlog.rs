@@ -116,7 +116,6 @@ impl Backlog {
         self.held = held;
     }
 
-    /// Empties the queue.
     pub(crate) fn clear(&mut self) {
         while self.ahead.pop().is_some() {}
         (self.waiting, self.claimed, self.held) = (VecDeque::new(), Vec::new(), 0);

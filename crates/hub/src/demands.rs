@@ -96,7 +96,6 @@ impl Demands {
     }
 }
 
-/// Returns the bytes of the message in a demand.
 fn bytes_of(demand: &Demand) -> usize {
     match demand {
         Demand::OpenPrivate { request: message, .. }

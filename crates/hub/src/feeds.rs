@@ -38,7 +38,6 @@ fn told(channel: u16, state: State<'_>) -> Group {
     Group { group: Some(group(channel).into()), status: Some(OwnedState::from(state)), ..Group::default() }
 }
 
-/// All channels.
 #[derive(Debug, Default)]
 pub(crate) struct Feeds {
     /// By number; a channel without a reported state is good.

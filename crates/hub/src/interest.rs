@@ -21,7 +21,6 @@ use crate::views::ViewId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ItemSlot(u32);
 
-/// The phase of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamPhase {
     /// There is no image to send yet.
@@ -51,7 +50,6 @@ pub(crate) struct Open {
     pub(crate) is_told: bool,
     /// The state of the item changed with its group or service, and the client, which cannot derive that, needs a status.
     pub(crate) is_restated: bool,
-    /// The priority of the request.
     pub(crate) priority: Priority,
 }
 
@@ -91,7 +89,6 @@ pub(crate) struct Item {
     pub(crate) closes: Nanos,
     /// The state at the source; `None` for an item of the feeds, which publish without demand.
     pub(crate) upstream: Option<Box<Upstream>>,
-    /// Its slot in the cache.
     pub(crate) slot: Slot,
     pub(crate) streams: Vec<Open>,
 }
@@ -286,7 +283,6 @@ impl Interest {
         }
     }
 
-    /// Returns the item of a name.
     pub(crate) fn find(&self, named: &ItemKey<'_>) -> Option<ItemSlot> {
         let is_it = |place: &u32| self.get(ItemSlot(*place)).is_some_and(|item| item.key() == *named);
         self.by_name.find(self.hasher.hash_one(named), is_it).copied().map(ItemSlot)
@@ -328,7 +324,6 @@ impl Interest {
         self.by_name.len()
     }
 
-    /// Returns every item with its slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ItemSlot, &Item)> {
         (0..).map(ItemSlot).zip(&self.items).filter_map(|(place, item)| Some((place, item.as_ref()?)))
     }
@@ -381,7 +376,6 @@ impl Interest {
         Some((item, item.streams.get(index as usize)?))
     }
 
-    /// Returns a stream for a change.
     pub(crate) fn stream_mut(&mut self, session: SessionId, stream: StreamHandle) -> Option<&mut Open> {
         let Spot { place, index, .. } = self.spot(session, stream)?;
         self.get_mut(place)?.streams.get_mut(index as usize)
@@ -413,7 +407,6 @@ impl Interest {
         }
     }
 
-    /// Returns the number of streams of a session.
     pub(crate) fn open_streams(&self, session: SessionId) -> usize {
         self.spots.get(session.index()).map_or(0, |spots| spots.open)
     }
@@ -445,7 +438,6 @@ impl Interest {
         }
     }
 
-    /// Returns the slot of a stream's item.
     pub(crate) fn place_of(&self, session: SessionId, stream: StreamHandle) -> Option<ItemSlot> {
         Some(self.spot(session, stream)?.place)
     }

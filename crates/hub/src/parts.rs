@@ -104,7 +104,6 @@ impl Parts {
         }
     }
 
-    /// Returns the stored bytes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }

@@ -21,7 +21,6 @@ use crate::request_handler::{RequestHandler, copy};
 use crate::shared_state::{item_name, name_of};
 use crate::status_texts::{NO_POSTS, NO_SERVICE, POST_OF_OTHER_ITEM, POSTS_REFUSED, SOURCE_BUSY};
 
-/// Posts with outstanding receipts.
 #[derive(Debug)]
 pub(crate) struct Receipts {
     waiting: HashMap<u64, (SessionId, Receipt), RandomState>,
@@ -49,7 +48,6 @@ impl Receipts {
         self.waiting.remove(&ticket.0)
     }
 
-    /// Removes the receipts of a session.
     pub(crate) fn forget(&mut self, session: SessionId) {
         self.waiting.retain(|_, (of, _)| *of != session);
     }
@@ -60,7 +58,6 @@ impl Receipts {
     }
 }
 
-/// The reason to refuse a post.
 type Refused = Nak<'static>;
 
 const fn refuse(code: NakCode, text: &'static str) -> Refused {

@@ -27,7 +27,6 @@ impl Private {
         self.streams.len() >= self.most
     }
 
-    /// Adds a stream with its ticket.
     pub(crate) fn open(&mut self, ticket: Ticket, session: SessionId, stream: StreamHandle) {
         if self.tickets.len() <= session.index() {
             self.tickets.resize_with(session.index() + 1, HashMap::default);
@@ -41,7 +40,6 @@ impl Private {
         self.tickets.get(session.index())?.get(&stream).copied()
     }
 
-    /// Returns the stream of a ticket.
     pub(crate) fn stream(&self, ticket: Ticket) -> Option<(SessionId, StreamHandle)> {
         self.streams.get(&ticket.0).copied()
     }
@@ -53,7 +51,6 @@ impl Private {
         Some(ticket)
     }
 
-    /// Returns the private streams of a session.
     pub(crate) fn of(&self, session: SessionId) -> Vec<StreamHandle> {
         let tickets = self.tickets.get(session.index()).into_iter().flatten();
         let mut streams: Vec<_> = tickets.map(|(stream, _)| *stream).collect();
@@ -61,7 +58,6 @@ impl Private {
         streams
     }
 
-    /// Returns the number of private streams of a session.
     pub(crate) fn open_streams(&self, session: SessionId) -> usize {
         self.tickets.get(session.index()).map_or(0, HashMap::len)
     }

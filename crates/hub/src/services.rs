@@ -51,7 +51,6 @@ impl Services {
         all
     }
 
-    /// Returns a service by number.
     pub(crate) fn get(&self, id: u16) -> Option<&Service> {
         self.services.iter().find(|service| service.id == id)
     }
@@ -72,7 +71,6 @@ impl Services {
         self.feeds == Some(id)
     }
 
-    /// Returns the number of the feeds' service.
     pub(crate) const fn feeds(&self) -> Option<u16> {
         self.feeds
     }
@@ -168,7 +166,6 @@ fn dictionaries() -> Info {
     Info { dictionaries_provided: both(), dictionaries_used: both(), ..Info::default() }
 }
 
-/// Returns the state of a service that is up or down.
 pub(crate) fn state(is_up: bool, why: &str) -> ServiceState {
     let status = (!is_up).then(|| OwnedState::from(suspect(StreamState::OPEN, StateCode::NONE, why)));
     ServiceState { service_state: Some(is_up.into()), accepting_requests: Some(is_up.into()), status }

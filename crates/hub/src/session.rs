@@ -17,7 +17,6 @@ use crate::settings::Settings;
 use crate::slow_clients::SlowPolicy;
 use crate::statuses::suspect;
 
-/// A client's session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) provider: Provider,
@@ -52,7 +51,6 @@ pub(crate) struct SessionState {
     pub(crate) over: Option<End>,
     /// The client has got the reason for the end, and may take it until this time.
     pub(crate) leaves: Option<Nanos>,
-    /// The slow-client policy.
     pub(crate) slow: SlowPolicy,
     /// The sources of its private streams have been asked to pause.
     pub(crate) holds: bool,
@@ -73,7 +71,6 @@ pub(crate) struct SessionState {
     pub(crate) is_in_line: bool,
 }
 
-/// A pending reply to a stream.
 #[derive(Debug, Clone)]
 pub(crate) enum PendingReply {
     /// The image of its item.
@@ -147,7 +144,6 @@ impl SessionState {
         self.owed.push_back((stream, owed));
     }
 
-    /// Returns the first pending reply.
     pub(crate) fn first_owed(&self) -> Option<(StreamHandle, PendingReply)> {
         self.owed.front().cloned()
     }

@@ -22,7 +22,6 @@ impl Sessions {
         SessionId((self.places.len() - 1) as u32)
     }
 
-    /// Removes a session.
     pub(crate) fn close(&mut self, id: SessionId) -> Option<Session> {
         let session = self.places.get_mut(id.index())?.take()?;
         self.free.push(id);

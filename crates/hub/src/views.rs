@@ -32,7 +32,6 @@ struct View {
     message: Vec<u8>,
 }
 
-/// All views in use.
 #[derive(Debug, Default)]
 pub(crate) struct Views {
     views: Vec<View>,

@@ -521,7 +521,6 @@ impl Cache {
     }
 }
 
-/// Returns the dictionary of this number.
 #[inline]
 fn words(dictionaries: &[Arc<Dictionary>], number: Option<u16>) -> Words<'_> {
     let number = number?;

@@ -52,7 +52,6 @@ pub struct Items {
     share: usize,
 }
 
-/// An item.
 #[derive(Debug)]
 struct Entry {
     service: u16,

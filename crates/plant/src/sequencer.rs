@@ -82,7 +82,6 @@ pub(crate) struct Together<'a> {
 pub(crate) struct Consolidating {
     /// The channel's number.
     pub(crate) channel: u16,
-    /// The feed's sequence.
     pub(crate) feed_seq: u64,
     /// The first byte of the feed's message.
     pub(crate) source_type: u8,

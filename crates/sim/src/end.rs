@@ -91,7 +91,6 @@ pub(crate) fn server_settings(buffers: u32) -> Arc<rssl::ConnectionSettings> {
     MADE[usize::from(buffers == WIDE_BUFFERS)].get_or_init(make).clone()
 }
 
-/// Settings of clients and sources.
 fn client_settings(speech: Speech) -> Arc<rssl::ConnectionSettings> {
     static MADE: [OnceLock<Arc<rssl::ConnectionSettings>>; 6] = [const { OnceLock::new() }; 6];
     let make = || {

@@ -18,7 +18,6 @@ pub(crate) type Fields = BTreeMap<i16, Vec<u8>>;
 pub(crate) struct Image {
     /// The fields of a field list, or of a map's summary.
     pub(crate) fields: Fields,
-    /// The entries of a map, by key.
     pub(crate) entries: BTreeMap<Box<[u8]>, Fields>,
     /// A hash of the image: the sum of the hashes of all fields and keys, so that a change of one needs no access to the others.
     pub(crate) hash: u64,

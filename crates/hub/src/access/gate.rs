@@ -150,7 +150,6 @@ impl Gate {
         Admission::Pending(number)
     }
 
-    /// Returns the next check to perform.
     pub(crate) fn next_check(&mut self) -> Option<Check> {
         self.checks.next()
     }
@@ -226,7 +225,6 @@ impl Gate {
         if is_in { Ok(Rights::of(self.access.clone(), user, token)) } else { Err(REVOKED) }
     }
 
-    /// Returns the sessions of a user.
     pub(crate) fn sessions_of(&self, user: &str) -> &[SessionId] {
         self.sessions.get(user).map_or(&[], |sessions| sessions)
     }
@@ -269,7 +267,6 @@ pub(crate) fn name_of<'a>(request: &LoginRequest<'a>) -> &'a [u8] {
     }
 }
 
-/// Returns the token of a login.
 fn token_of<'a>(request: &LoginRequest<'a>) -> Option<&'a [u8]> {
     let named = (request.name_type == login::USER_TOKEN).then_some(request.user);
     request.attributes.authentication_token.or(named)

@@ -30,11 +30,9 @@ pub(crate) struct Pending {
     pub(crate) is_reissue: bool,
 }
 
-/// The rights of a user.
 #[derive(Debug)]
 pub(crate) struct Rights {
     pub(crate) access: Arc<Access>,
-    /// The token of the login.
     pub(crate) token: Option<TokenHash>,
     /// Indices of the rules that apply to the user.
     rules: Vec<u32>,

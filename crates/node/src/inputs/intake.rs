@@ -62,7 +62,6 @@ pub(crate) struct Arrived<'a> {
     pub(crate) left: usize,
 }
 
-/// The result of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InputTurn {
     pub(crate) taken: usize,

@@ -25,7 +25,6 @@ use crate::events::{self, Events, Severity};
 const BATCH_SLOTS: usize = 16;
 const SLOT_BYTES: usize = 9_216;
 
-/// One feed's recovery.
 pub(crate) struct Recovery {
     requests: GapRequests,
     servers: Vec<SocketAddrV4>,

@@ -38,7 +38,6 @@ struct Between<T> {
     is_new: bool,
 }
 
-/// The side that writes.
 #[derive(Debug)]
 pub(crate) struct SnapshotWriter<T> {
     /// The set to fill in. After an exchange it contains the set that was read two exchanges ago.
@@ -46,7 +45,6 @@ pub(crate) struct SnapshotWriter<T> {
     between: Arc<Mutex<Between<T>>>,
 }
 
-/// The side that reads.
 #[derive(Debug)]
 pub(crate) struct SnapshotReader<T> {
     /// The figures read last.
@@ -90,7 +88,6 @@ impl<T> SnapshotReader<T> {
     }
 }
 
-/// The figures of the plant's thread.
 #[derive(Debug, Default)]
 pub(crate) struct PlantFigures {
     pub(crate) at: Nanos,
@@ -266,7 +263,6 @@ impl Drop for Counting {
     }
 }
 
-/// The state of the thread.
 struct Counter {
     clock: Clock,
     ring: Name,

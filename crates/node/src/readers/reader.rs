@@ -44,8 +44,7 @@ pub(crate) struct Signs {
 }
 
 impl<R: Default + Send + 'static> Reader<R> {
-    /// Starts the thread, which waits for the ring. Call before this thread is pinned: a new thread inherits
-    /// its CPU affinity.
+    /// Starts the thread, which waits for the ring. Call before this thread is pinned: affinity is inherited.
     pub(crate) fn start(
         name: &'static str,
         events: &Events,

@@ -47,8 +47,7 @@ pub trait Position: Ticks {
     /// Returns `true` if a tick can be taken.
     fn has_next(&self) -> bool;
 
-    /// Returns the number of the plant's start on this ring. It changes when another plant takes over the
-    /// ring.
+    /// Returns the number of the plant's start on this ring; another plant on the ring has another number.
     fn epoch(&self) -> u32;
 
     /// Returns the reader's place in the ring's registry, if it has one.

@@ -47,7 +47,6 @@ impl Tools<'_> {
 }
 
 impl Body {
-    /// Returns the bytes of memory.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         match self {

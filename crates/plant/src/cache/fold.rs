@@ -15,7 +15,6 @@ use super::fields::{self, MOST_BYTES, Merging};
 use super::limits::{Limits, NotApplied};
 use super::rows::Entries;
 
-/// The context for folding.
 pub(super) struct Folding<'t> {
     pub(super) merging: &'t mut Merging,
     pub(super) dictionary: Option<&'t Dictionary>,

@@ -29,7 +29,6 @@ impl Hash for ItemKey<'_> {
     }
 }
 
-/// An item of the cache.
 #[derive(Debug)]
 pub(super) struct Item {
     labels: Labels,
@@ -52,7 +51,6 @@ pub(super) struct Item {
     pub(super) is_broken: bool,
 }
 
-/// The progress of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// No data, or all of it cleared.

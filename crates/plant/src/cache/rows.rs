@@ -58,7 +58,6 @@ pub(super) struct Entries {
     held: usize,
 }
 
-/// An entry.
 #[derive(Debug, Default)]
 struct Row {
     /// Key, permission data, data.
@@ -202,7 +201,6 @@ impl Entries {
         self.len() == 0 && self.summary.is_none()
     }
 
-    /// Returns the bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.rows.capacity() * size_of::<Row>()

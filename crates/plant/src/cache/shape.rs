@@ -36,7 +36,6 @@ impl Found {
         (self.0 >> 1 & 0x7FFF) as usize
     }
 
-    /// Returns the field.
     #[inline]
     pub(super) const fn fid(self) -> Fid {
         Fid((self.0 >> 16) as i16)
@@ -226,7 +225,6 @@ impl Shape {
         .take(LONGEST_CHAIN)
     }
 
-    /// Returns the bytes of memory.
     fn bytes(&self) -> usize {
         let tables = size_of_val(&*self.slots) + size_of_val(&*self.table) + size_of_val(&*self.puts);
         size_of::<Self>() + tables
@@ -297,7 +295,6 @@ impl Shapes {
         self.free.push(id);
     }
 
-    /// Returns a shape in use.
     #[inline]
     pub(super) fn shape(&self, ShapeId(id): ShapeId) -> Option<&Shape> {
         self.shapes.get(id as usize)?.as_ref()
@@ -314,7 +311,6 @@ impl Shapes {
         self.index.len()
     }
 
-    /// Returns the bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         self.bytes + self.shapes.capacity() * size_of::<Option<Shape>>()
     }

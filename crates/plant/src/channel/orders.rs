@@ -9,7 +9,6 @@ use crate::publish::{Publish, Refused};
 use crate::sequencer::{Sequencer, Stamps, Time};
 use crate::tick::Kind;
 
-/// The published images.
 #[derive(Debug, Default)]
 pub(super) struct Images {
     /// By instrument, `true` if its image was published.

@@ -91,7 +91,6 @@ impl<'a> Passed<'a> {
         self.header.encode_with(room, |room| copy(self.payload, room)).unwrap_or(0)
     }
 
-    /// Returns the message as bytes.
     pub(super) fn bytes(&self) -> Box<[u8]> {
         let mut room = vec![0; self.most()];
         let len = self.write(&mut room);

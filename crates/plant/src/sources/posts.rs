@@ -147,7 +147,6 @@ pub(super) struct Post<'a> {
     pub(super) parts: &'a [PostPart<'a>],
 }
 
-/// One message of a post.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PostPart<'a> {
     pub(super) header: PostHeader<'a>,
@@ -259,7 +258,6 @@ impl Post<'_> {
     }
 }
 
-/// The reason to refuse a post.
 pub(super) type PostRefusal = (NakCode, &'static str);
 
 impl Desk {

@@ -14,7 +14,6 @@ use super::{
 use crate::publish::Refused;
 use crate::{Origin, Publish, Sequencer, State, Time};
 
-/// A service.
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) settings: ServiceSettings,
@@ -30,7 +29,6 @@ pub(super) struct Service {
     pub(super) wanted: HashMap<Box<str>, u32>,
 }
 
-/// A source of a service.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
     pub(super) link: LinkId,

@@ -33,7 +33,6 @@ pub(super) enum Left {
 }
 
 impl Serving {
-    /// Returns the publisher that serves an item.
     pub(super) fn server(&self, domain: Domain, item: ItemId) -> Option<LinkId> {
         self.publishers.get(&(domain, item))?.first().copied()
     }

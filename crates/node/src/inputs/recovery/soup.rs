@@ -87,7 +87,6 @@ impl Soup {
         Ok((length > 0).then(|| (server, &self.packet[..length])))
     }
 
-    /// Logs out of the current server.
     pub(super) fn log_out(&mut self) {
         if let Some(connected) = self.link.take() {
             connected.link.log_out();

@@ -48,7 +48,6 @@ struct Held {
     is_behind: bool,
 }
 
-/// The result of a turn.
 pub(super) enum Turn {
     /// There was input.
     Busy,

@@ -53,8 +53,7 @@ pub const CONNECTIONS: usize = 1_000;
 /// system call costs as much as about thirty updates.
 const HIGH_WATER_MARK: u32 = 32 << 10;
 
-/// The longest message that a hub sends, in bytes: an image of a field list has at most 64 KiB, and its JSON
-/// may be eight times as long.
+/// The longest message sent, in bytes: a field list's image has 64 KiB at most, its JSON eight times as many.
 const LONGEST_SENT: usize = 512 << 10;
 /// Bytes received in one turn of a connection, and the longest message: in pieces, assembled, and inflated.
 const AT_HAND: usize = (2 << 20) + 3 * LONGEST_RECEIVED as usize;

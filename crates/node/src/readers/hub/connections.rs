@@ -20,9 +20,8 @@ use super::audit::Audit;
 use super::counting::Connected;
 use crate::events::{Events, Kind, Severity};
 
-/// What clients may cost between two looks at the ring, in bytes of their messages; the rest waits for the
-/// next turn. A request of 60 bytes in RWF takes 2 µs, so updates wait for about a quarter of a millisecond
-/// at most.
+/// What clients may cost between two looks at the ring, in bytes of messages; the rest waits. A request of 60
+/// bytes in RWF takes 2 µs, so updates wait for about a quarter of a millisecond at most.
 const TURN_COST: usize = 4 << 10;
 /// The minimum cost of a message; the start and end of a connection have their own.
 const LEAST_COST: usize = 64;

@@ -7,7 +7,6 @@
 /// Maximum number of entries of a piece: about the same cost within a piece as for the number of pieces of a vector of 65,536 entries.
 const MOST: usize = 512;
 
-/// A position in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     piece: usize,
@@ -51,7 +50,6 @@ impl Piece {
 }
 
 impl Order {
-    /// Returns the bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         self.pieces.capacity() * size_of::<Piece>() + self.held
     }
@@ -65,7 +63,6 @@ impl Order {
         at.map(position).map_err(position)
     }
 
-    /// Returns the place of an entry.
     pub(super) fn place(&self, Position { piece, at }: Position) -> Option<usize> {
         Some(self.pieces.get(piece)?.entries.get(at)?.place as usize)
     }
