@@ -5,7 +5,9 @@ use std::fmt::{self, Write};
 
 use tapeline_measure::Nanos;
 
-use crate::stat::snapshot::{FeedSnapshot, Hub, LATE_NS, Latency, Session, Snapshot, SourceSnapshot};
+use crate::stat::snapshot::{
+    FeedSnapshot, Hub, Journal, LATE_NS, Latency, Outlet, Session, Snapshot, SourceSnapshot,
+};
 
 struct Metric {
     name: &'static str,
@@ -14,119 +16,111 @@ struct Metric {
 }
 
 macro_rules! metrics {
-    ($($name:ident $help:literal => $write:expr;)*) => {
-        &[$(Metric { name: stringify!($name), help: $help, write: $write }),*]
+    ($($name:ident $help:literal => $write:ident $values:tt;)*) => {
+        &[$(Metric { name: stringify!($name), help: $help, write: |page| page.$write $values }),*]
     };
 }
 
 /// All metrics, in the order in which they are written: name, help text, values. `docs/operating.md` lists the same names.
 const METRICS: &[Metric] = metrics! {
-    tapeline_info "Constant 1, labelled with the plant's name, ring and version" => |page| page.info();
+    tapeline_info "Constant 1, labelled with the plant's name, ring and version" => info();
     tapeline_start_time_seconds "Start time of the plant, in seconds since 1970 UTC"
-        => |page| page.one(seconds(page.plant.started_ns));
+        => plant(|plant| seconds(plant.started_ns));
     tapeline_thread_silent_seconds "Time since the thread last reported; each thread reports once a second"
-        => |page| page.threads();
-    process_cpu_seconds_total "CPU time of the process"
-        => |page| page.one(seconds(page.plant.process.cpu_ns));
+        => threads();
+    process_cpu_seconds_total "CPU time of the process" => plant(|plant| seconds(plant.process.cpu_ns));
     process_resident_memory_bytes "Resident memory of the process"
-        => |page| page.one(page.plant.process.resident_bytes);
-    process_open_fds "Open file descriptors of the process"
-        => |page| page.one(page.plant.process.descriptors);
-    tapeline_ticks_total "Ticks published" => |page| page.one(page.plant.ticks);
-    tapeline_items "Items in the plant" => |page| page.one(page.plant.items);
-    tapeline_feed_state "1 for the feed's current state, 0 for the others" => |page| page.feed_states();
+        => plant(|plant| plant.process.resident_bytes);
+    process_open_fds "Open file descriptors of the process" => plant(|plant| plant.process.descriptors);
+    tapeline_ticks_total "Ticks published" => plant(|plant| plant.ticks);
+    tapeline_items "Items in the plant" => plant(|plant| plant.items);
+    tapeline_feed_state "1 for the feed's current state, 0 for the others" => feed_states();
     tapeline_feed_messages_total "Messages of the feed, each counted once however many lines carried it"
-        => |page| page.feeds(|feed| feed.messages);
+        => feeds(|feed| feed.messages);
     tapeline_feed_missing_total "Messages that arrived neither on a line nor by recovery"
-        => |page| page.feeds(|feed| feed.missing);
-    tapeline_feed_gaps_total "Gaps, each of one or more missing messages"
-        => |page| page.feeds(|feed| feed.gaps);
+        => feeds(|feed| feed.missing);
+    tapeline_feed_gaps_total "Gaps, each of one or more missing messages" => feeds(|feed| feed.gaps);
     tapeline_feed_absurd_gaps_total
         "Gaps of more messages than any feed sends, from wrong or forged sequence numbers; not counted as missing"
-        => |page| page.feeds(|feed| feed.absurd_gaps);
+        => feeds(|feed| feed.absurd_gaps);
     tapeline_feed_suspect
         "1 while the feed's data may be wrong: messages of the session were lost, or were sent before the plant started"
-        => |page| page.feeds(|feed| feed.suspect.into());
+        => feeds(|feed| feed.suspect.into());
     tapeline_feed_unknown_orders_total "Messages about orders that were not in the books"
-        => |page| page.feeds(|feed| feed.unknown_orders);
+        => feeds(|feed| feed.unknown_orders);
     tapeline_feed_items_refused_total "Ticks without an item, because the item limit is reached"
-        => |page| page.feeds(|feed| feed.items_refused);
-    tapeline_feed_malformed_total "Messages that could not be decoded"
-        => |page| page.feeds(|feed| feed.malformed);
+        => feeds(|feed| feed.items_refused);
+    tapeline_feed_malformed_total "Messages that could not be decoded" => feeds(|feed| feed.malformed);
     tapeline_feed_kernel_drops_total "Datagrams that the kernel dropped because the socket buffer was full"
-        => |page| page.feeds(|feed| feed.kernel_drops);
-    tapeline_source_up "1 while the provider is connected; non-interactive providers are listed only while connected"
-        => |page| page.sources(|source| usize::from(source.state == "connected"));
+        => feeds(|feed| feed.kernel_drops);
+    tapeline_source_up
+        "1 while the provider is connected; non-interactive providers are listed only while connected"
+        => sources(|source| usize::from(source.state == "connected"));
     tapeline_source_items "Items that are open at the provider or published by it"
-        => |page| page.sources(|source| source.items);
+        => sources(|source| source.items);
     tapeline_source_served_items "Items of the provider that are passed on; it was the first with them"
-        => |page| page.sources(|source| source.serves);
+        => sources(|source| source.serves);
     tapeline_service_unserved_items
         "Items of a published service without a publisher: all that published them are gone"
-        => |page| page.unserved();
+        => unserved();
     tapeline_source_service_state
         "1 for the provider's role in the service: serves, standby or suspect; 0 for the others"
-        => |page| page.source_states();
-    tapeline_ring_bytes "Size of the ring" => |page| page.one(page.plant.backpressure.ring_bytes);
+        => source_states();
+    tapeline_ring_bytes "Size of the ring" => plant(|plant| plant.backpressure.ring_bytes);
     tapeline_ring_stalls_total "Ticks that waited because a slow reader kept the ring full"
-        => |page| page.one(page.plant.backpressure.stalls);
+        => plant(|plant| plant.backpressure.stalls);
     tapeline_ring_stalled_seconds_total "Total time that ticks waited for slow readers"
-        => |page| page.one(seconds(page.plant.backpressure.stalled_ns));
+        => plant(|plant| seconds(plant.backpressure.stalled_ns));
     tapeline_ring_evicted_total "Readers that were evicted from the ring"
-        => |page| page.one(page.plant.backpressure.evicted);
-    tapeline_ring_reader_lag_bytes "Distance between a reader and the newest tick" => |page| page.readers();
-    tapeline_journal_state "1 for the journal's current state, 0 for the others" => |page| page.journal_states();
+        => plant(|plant| plant.backpressure.evicted);
+    tapeline_ring_reader_lag_bytes "Distance between a reader and the newest tick" => readers();
+    tapeline_journal_state "1 for the journal's current state, 0 for the others" => journal_states();
     tapeline_journal_sequence "Sequence number of the last tick in the journal"
-        => |page| page.of(&page.plant.journal, |journal| journal.kept);
-    tapeline_journal_missing_total "Ticks that are not in the journal"
-        => |page| page.of(&page.plant.journal, |journal| journal.missing);
+        => journal(|journal| journal.kept);
+    tapeline_journal_missing_total "Ticks that are not in the journal" => journal(|journal| journal.missing);
     tapeline_kdb_up "1 while kdb+ clients are served, 0 after the kdb+ thread has ended"
-        => |page| page.of(&page.plant.kdb, |kdb| (!kdb.ended).into());
+        => kdb(|kdb| (!kdb.ended).into());
     tapeline_kdb_missing_ticks_total "Ticks that are missing in the tables of kdb+ clients"
-        => |page| page.of(&page.plant.kdb, |kdb| kdb.missing);
+        => kdb(|kdb| kdb.missing);
     tapeline_zeromq_up "1 while ZeroMQ subscribers are served, 0 after the ZeroMQ thread has ended"
-        => |page| page.of(&page.plant.zeromq, |zeromq| (!zeromq.ended).into());
+        => zeromq(|zeromq| (!zeromq.ended).into());
     tapeline_zeromq_missing_ticks_total "Ticks that were not published to ZeroMQ subscribers"
-        => |page| page.of(&page.plant.zeromq, |zeromq| zeromq.missing);
-    tapeline_service_up "1 while the service is up" => |page| page.services();
-    tapeline_hub_ticks_total "Ticks that the hub read from the ring" => |page| page.hub(|hub| hub.ticks);
-    tapeline_hub_missing_ticks_total "Ticks that the hub missed" => |page| page.hub(|hub| hub.missing);
-    tapeline_cache_items "Images in the cache" => |page| page.hub(|hub| hub.cache.items as u64);
-    tapeline_cache_bytes "Memory used by images in the cache"
-        => |page| page.hub(|hub| hub.cache.bytes as u64);
-    tapeline_cache_limit_bytes "Memory limit of the cache"
-        => |page| page.hub(|hub| hub.cache.limit_bytes as u64);
-    tapeline_sessions "Open sessions, by transport" => |page| page.sessions();
-    tapeline_sessions_opened_total "Sessions opened" => |page| page.hub(|hub| hub.opened);
-    tapeline_sessions_cut_total "Sessions disconnected for being slow" => |page| page.hub(|hub| hub.cut);
-    tapeline_logins_total "Logins accepted" => |page| page.hub(|hub| hub.logins);
+        => zeromq(|zeromq| zeromq.missing);
+    tapeline_service_up "1 while the service is up" => services();
+    tapeline_hub_ticks_total "Ticks that the hub read from the ring" => hub(|hub| hub.ticks);
+    tapeline_hub_missing_ticks_total "Ticks that the hub missed" => hub(|hub| hub.missing);
+    tapeline_cache_items "Images in the cache" => hub(|hub| hub.cache.items as u64);
+    tapeline_cache_bytes "Memory used by images in the cache" => hub(|hub| hub.cache.bytes as u64);
+    tapeline_cache_limit_bytes "Memory limit of the cache" => hub(|hub| hub.cache.limit_bytes as u64);
+    tapeline_sessions "Open sessions, by transport" => sessions();
+    tapeline_sessions_opened_total "Sessions opened" => hub(|hub| hub.opened);
+    tapeline_sessions_cut_total "Sessions disconnected for being slow" => hub(|hub| hub.cut);
+    tapeline_logins_total "Logins accepted" => hub(|hub| hub.logins);
     tapeline_logins_refused_total "Logins refused, or ended because the user's right was withdrawn"
-        => |page| page.hub(|hub| hub.logins_refused);
-    tapeline_denied_total "Items that clients were denied" => |page| page.hub(|hub| hub.denied);
+        => hub(|hub| hub.logins_refused);
+    tapeline_denied_total "Items that clients were denied" => hub(|hub| hub.denied);
     tapeline_sessions_behind "Sessions with queued output"
-        => |page| page.hub(|hub| each(hub, |session| (session.lag_ns > 0).into()).sum());
-    tapeline_streams "Open streams of all sessions"
-        => |page| page.hub(|hub| each(hub, |session| session.streams).sum());
+        => hub(|hub| each(hub, |session| (session.lag_ns > 0).into()).sum());
+    tapeline_streams "Open streams of all sessions" => hub(|hub| each(hub, |session| session.streams).sum());
     tapeline_queue_bytes "Output of all sessions in queues and connections"
-        => |page| page.hub(|hub| each(hub, waiting_bytes).sum());
+        => hub(|hub| each(hub, waiting_bytes).sum());
     tapeline_queue_bytes_max "Queued output of the session with the most"
-        => |page| page.hub(|hub| each(hub, waiting_bytes).max().unwrap_or(0));
-    tapeline_lag_seconds_max "Age of the oldest queued output of any session" => |page| page.longest_lag();
-    tapeline_requests_total "Items requested" => |page| page.hub(|hub| hub.totals.requests);
-    tapeline_requests_refused_total "Item requests that were refused"
-        => |page| page.hub(|hub| hub.totals.refused);
-    tapeline_refreshes_total "Images sent" => |page| page.hub(|hub| hub.totals.refreshes);
-    tapeline_updates_total "Updates sent" => |page| page.hub(|hub| hub.totals.updates);
+        => hub(|hub| each(hub, waiting_bytes).max().unwrap_or(0));
+    tapeline_lag_seconds_max "Age of the oldest queued output of any session" => longest_lag();
+    tapeline_requests_total "Items requested" => hub(|hub| hub.totals.requests);
+    tapeline_requests_refused_total "Item requests that were refused" => hub(|hub| hub.totals.refused);
+    tapeline_refreshes_total "Images sent" => hub(|hub| hub.totals.refreshes);
+    tapeline_updates_total "Updates sent" => hub(|hub| hub.totals.updates);
     tapeline_conflated_total "Updates that were conflated into a later image"
-        => |page| page.hub(|hub| hub.totals.conflated);
+        => hub(|hub| hub.totals.conflated);
     tapeline_dropped_total "Updates that were dropped, with a notification to the client"
-        => |page| page.hub(|hub| hub.totals.dropped);
+        => hub(|hub| hub.totals.dropped);
     tapeline_held_total "Times that the source of an item with a single, slow client was asked to pause"
-        => |page| page.hub(|hub| hub.totals.held);
-    tapeline_malformed_total "Client messages that could not be decoded"
-        => |page| page.hub(|hub| hub.totals.malformed);
-    tapeline_latency_seconds "Latency of ticks by hop: quantiles of the last second, sum and count since the start"
-        => |page| page.latencies();
+        => hub(|hub| hub.totals.held);
+    tapeline_malformed_total "Client messages that could not be decoded" => hub(|hub| hub.totals.malformed);
+    tapeline_latency_seconds
+        "Latency of ticks by hop: quantiles of the last second, sum and count since the start"
+        => latencies();
 };
 
 impl Metric {
@@ -193,6 +187,22 @@ impl Page<'_> {
 
     fn hub(&mut self, value: impl Fn(&Hub) -> u64) {
         self.of(&self.plant.hub, value);
+    }
+
+    fn journal(&mut self, value: impl Fn(&Journal) -> u64) {
+        self.of(&self.plant.journal, value);
+    }
+
+    fn kdb(&mut self, value: impl Fn(&Outlet) -> u64) {
+        self.of(&self.plant.kdb, value);
+    }
+
+    fn zeromq(&mut self, value: impl Fn(&Outlet) -> u64) {
+        self.of(&self.plant.zeromq, value);
+    }
+
+    fn plant<T: fmt::Display>(&mut self, value: impl Fn(&Snapshot) -> T) {
+        self.one(value(self.plant));
     }
 
     fn feeds(&mut self, value: impl Fn(&FeedSnapshot) -> u64) {
@@ -309,7 +319,6 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// A number of each session.
 fn each(hub: &Hub, value: impl Fn(&Session) -> usize) -> impl Iterator<Item = u64> {
     hub.sessions.iter().map(move |session| value(session) as u64)
 }
@@ -323,7 +332,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::stat::snapshot::{Hop, Journal, Outlet, Part, ReaderSnapshot, Service, Unserved};
+    use crate::stat::snapshot::{Hop, Part, ReaderSnapshot, Service, Unserved};
 
     fn full() -> Snapshot {
         let hub = Hub {
