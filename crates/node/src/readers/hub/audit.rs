@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use serde::Serialize;
-use tapeline_hub::{HubEvent, Peer, Who};
+use serde_json::{Map, Value};
+use tapeline_hub::{HubEvent, Peer, SessionId, Who};
 use tapeline_measure::Nanos;
 
 use crate::Error;
@@ -83,7 +83,7 @@ impl Audit {
     /// Queues a line, or counts it as lost.
     pub(super) fn note(&self, now: Nanos, note: &HubEvent) {
         if self.is_json {
-            json(now, note).into_iter().for_each(|line| self.line(plain(line)));
+            json(now, note).into_iter().for_each(|line| self.line(line.event()));
         } else if let Some((kind, line)) = talk(note) {
             self.events.of_peer(now, kind, Severity::Info, line).for_each(|event| self.line(event));
         }
@@ -93,18 +93,16 @@ impl Audit {
     pub(super) fn read_again(&self, now: Nanos, is_set: bool) {
         if self.is_json {
             let event = if is_set { "rules read" } else { "rules kept" };
-            self.line(plain(as_line(&Line { time: utc(now), event, ..Line::default() })));
+            self.line(Line::at(now, event).event());
         }
     }
 
     /// A connection ended before it became a session.
     pub(super) fn never_opened(&self, now: Nanos, address: Option<SocketAddr>, why: &str) {
-        let address = address.map(|address| address.to_string());
         if self.is_json {
-            let line = Line { time: utc(now), event: "never opened", address, ..Line::default() };
-            self.line(plain(as_line(&Line { why: Some(why.to_owned()), ..line })));
+            self.line(Line::at(now, "never opened").with_address(address).with("why", why).event());
         } else {
-            let from = address.as_deref().unwrap_or("an unknown address");
+            let from = address.map_or("an unknown address".to_owned(), |address| address.to_string());
             let line = format_args!("hub: a connection from {from} never opened: {}", why.escape_debug());
             let events = self.events.of_peer(now, Kind::NeverOpened, Severity::Info, line);
             events.for_each(|event| self.line(event));
@@ -114,9 +112,7 @@ impl Audit {
     /// `count` more connections without lines of their own, summed up for the reason `why`.
     pub(super) fn more_never_opened(&self, now: Nanos, count: u64, why: &str) {
         self.line(if self.is_json {
-            let line =
-                Line { time: utc(now), event: "never opened", connections: Some(count), ..Line::default() };
-            plain(as_line(&Line { why: Some(why.to_owned()), ..line }))
+            Line::at(now, "never opened").with("why", why).with("connections", count).event()
         } else {
             // At most two of these lines occur in a second, so the rate limit does not apply to them.
             let text = format_args!("hub: {count} more connections never opened: {why}");
@@ -190,11 +186,11 @@ impl Writer {
     }
 
     fn lost_line(&self, lost: u64) -> Event {
-        plain(if self.is_json {
-            as_line(&Line { event: "lost", lines: Some(lost), ..Line::default() })
+        if self.is_json {
+            Line::default().with("event", "lost").with("lines", lost).event()
         } else {
-            format!("hub: {lost} lines like these are missing here: they could not be written in time")
-        })
+            plain(format!("hub: {lost} lines like these are missing here: they could not be written in time"))
+        }
     }
 
     /// Writes a line. Returns whether it was written.
@@ -233,109 +229,72 @@ fn plain(text: String) -> Event {
     Event::new(Severity::Info, text)
 }
 
-/// A line of JSON. Empty members are left out.
-#[derive(Debug, Default, Serialize)]
-struct Line<'a> {
-    /// UTC, to the microsecond; `None` in the writer's own lines.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<String>,
-    event: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    encrypted: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_empty")]
-    application: &'a str,
-    #[serde(skip_serializing_if = "is_empty")]
-    application_name: &'a str,
-    #[serde(skip_serializing_if = "is_empty")]
-    position: &'a str,
-    #[serde(skip_serializing_if = "is_empty")]
-    service: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    domain: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    item: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    requests: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    refused: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    refreshes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    updates: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conflated: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dropped: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lines: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    connections: Option<u64>,
-}
+/// A line of JSON: its members in order.
+#[derive(Debug, Default)]
+struct Line(Map<String, Value>);
 
-const fn is_empty(text: &&str) -> bool {
-    text.is_empty()
-}
-
-impl<'a> Line<'a> {
-    fn of(now: Nanos, event: &'a str, session: usize, peer: &Peer, user: &'a str) -> Self {
-        Self {
-            time: utc(now),
-            event,
-            session: Some(session),
-            address: peer.address.map(|address| address.to_string()),
-            encrypted: Some(peer.is_encrypted),
-            user: Some(user),
-            ..Self::default()
-        }
+impl Line {
+    /// A line of this time, in UTC to the microsecond. A time outside the calendar's range is left out.
+    fn at(now: Nanos, event: &str) -> Self {
+        Self::default().with_text("time", &Utc(now).to_string()).with("event", event)
     }
 
-    fn said(self, who: &'a Who) -> Self {
-        Self {
-            application: &who.application_id,
-            application_name: &who.application_name,
-            position: &who.position,
-            ..self
+    /// A line about a session.
+    fn of(now: Nanos, event: &str, session: SessionId, peer: &Peer, user: &str) -> Self {
+        let line = Self::at(now, event).with("session", session.index()).with_address(peer.address);
+        line.with("encrypted", peer.is_encrypted).with("user", user)
+    }
+
+    fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds a text, unless it is empty.
+    fn with_text(self, name: &str, text: &str) -> Self {
+        if text.is_empty() { self } else { self.with(name, text) }
+    }
+
+    fn with_address(self, address: Option<SocketAddr>) -> Self {
+        self.with_text("address", &address.map_or_else(String::new, |address| address.to_string()))
+    }
+
+    fn with_who(self, who: &Who) -> Self {
+        let line = self.with_text("application", &who.application_id);
+        line.with_text("application_name", &who.application_name).with_text("position", &who.position)
+    }
+
+    /// An event whose text is this line.
+    fn event(self) -> Event {
+        let mut text = Value::Object(self.0).to_string();
+        // The line contains text from clients: it must not move a terminal's cursor or reverse its text.
+        if !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            text = ascii(&text);
         }
+        plain(text)
     }
 }
 
-fn json(now: Nanos, note: &HubEvent) -> Option<String> {
-    let line = match note {
+fn json(now: Nanos, note: &HubEvent) -> Option<Line> {
+    Some(match note {
         HubEvent::Login { session, peer, user, who } => {
-            Line::of(now, "login", session.index(), peer, user).said(who)
+            Line::of(now, "login", *session, peer, user).with_who(who)
         }
-        HubEvent::Refused { session, peer, user, who, why } => Line {
-            why: Some((*why).to_owned()),
-            ..Line::of(now, "login refused", session.index(), peer, user).said(who)
-        },
-        HubEvent::Denied { session, peer, user, service, domain, name, why } => Line {
-            service,
-            domain: Some(domain.to_string()),
-            item: Some(name),
-            why: Some((*why).to_owned()),
-            ..Line::of(now, "denied", session.index(), peer, user)
-        },
-        HubEvent::Gone { session, peer, user, end, counters } => Line {
-            why: Some(end.to_string()),
-            requests: Some(counters.requests),
-            refused: Some(counters.refused),
-            refreshes: Some(counters.refreshes),
-            updates: Some(counters.updates),
-            conflated: Some(counters.conflated),
-            dropped: Some(counters.dropped),
-            ..Line::of(now, "gone", session.index(), peer, user)
-        },
+        HubEvent::Refused { session, peer, user, who, why } => {
+            Line::of(now, "login refused", *session, peer, user).with_who(who).with("why", *why)
+        }
+        HubEvent::Denied { session, peer, user, service, domain, name, why } => {
+            let line = Line::of(now, "denied", *session, peer, user).with_text("service", service);
+            line.with("domain", domain.to_string()).with("item", name.as_str()).with("why", *why)
+        }
+        HubEvent::Gone { session, peer, user, end, counters } => {
+            let line = Line::of(now, "gone", *session, peer, user).with("why", end.to_string());
+            let line = line.with("requests", counters.requests).with("refused", counters.refused);
+            let line = line.with("refreshes", counters.refreshes).with("updates", counters.updates);
+            line.with("conflated", counters.conflated).with("dropped", counters.dropped)
+        }
         _ => return None,
-    };
-    Some(as_line(&line))
+    })
 }
 
 /// A line for people, with its kind for the rate limit.
@@ -369,20 +328,6 @@ fn talk(note: &HubEvent) -> Option<(Kind, String)> {
     })
 }
 
-/// A time in RFC 3339.
-fn utc(now: Nanos) -> Option<String> {
-    Some(Utc(now).to_string()).filter(|time| !time.is_empty())
-}
-
-fn as_line(line: &Line<'_>) -> String {
-    let mut text = serde_json::to_string(line).unwrap_or_default();
-    // The line contains text from clients: it must not move a terminal's cursor or reverse its text.
-    if !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        text = ascii(&text);
-    }
-    text
-}
-
 /// Escapes everything in JSON that is not printable ASCII; it occurs only in strings.
 fn ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 16);
@@ -406,13 +351,9 @@ mod tests {
     #[test]
     fn what_clients_say_is_escaped_and_can_be_read_back() {
         let user = "a\"b\\\n\u{1b}[2J\u{9b}\u{202e}é😀\u{7f}";
-        let line = as_line(&Line {
-            user: Some(user),
-            time: utc(Nanos(1_800_000_000_123_456_789)),
-            ..Line::default()
-        });
+        let line = Line::at(Nanos(1_800_000_000_123_456_789), "login").with("user", user).event().text;
         assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line:?}");
-        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let read: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(
             (read["user"].as_str(), read["time"].as_str()),
             (Some(user), Some("2027-01-15T08:00:00.123456Z"))
