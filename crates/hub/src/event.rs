@@ -217,7 +217,8 @@ pub struct SessionCounters {
 }
 
 impl SessionCounters {
-    pub(crate) const fn add(&mut self, other: &Self) {
+    /// Adds the counters of another session.
+    pub const fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.refused += other.refused;
         self.refreshes += other.refreshes;

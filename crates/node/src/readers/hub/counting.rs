@@ -200,10 +200,9 @@ impl Merged {
                 }
             })
             .collect();
-        let mut sum = totals(&told.counters.past);
-        for session in &hub.sessions {
-            add(&mut sum, &session.totals);
-        }
+        let mut sum = told.counters.past;
+        open.iter().for_each(|session| sum.add(&session.counters));
+        let sum = totals(&sum);
         hub.rates = if hub.heard_ns == 0 { Rates::default() } else { rates(&self.totals, &sum, seconds) };
         (self.totals, hub.totals) = (sum, sum);
         (hub.heard_ns, hub.ended) = (told.at.0, told.ended);
@@ -246,17 +245,6 @@ fn totals(counters: &SessionCounters) -> Totals {
         requests, refused, refreshes, updates, conflated, dropped, held, malformed, ..
     } = *counters;
     Totals { requests, refused, refreshes, updates, conflated, dropped, held, malformed }
-}
-
-fn add(sum: &mut Totals, more: &Totals) {
-    sum.requests += more.requests;
-    sum.refused += more.refused;
-    sum.refreshes += more.refreshes;
-    sum.updates += more.updates;
-    sum.conflated += more.conflated;
-    sum.dropped += more.dropped;
-    sum.held += more.held;
-    sum.malformed += more.malformed;
 }
 
 fn rates(before: &Totals, now: &Totals, seconds: f64) -> Rates {
