@@ -114,14 +114,14 @@ impl RoleConnection {
     /// Sets whether JSON names services by number or by name, until the peer itself uses the other form.
     pub fn number_services(&mut self, numbers_services: bool) {
         if let Some(json) = &mut self.json {
-            json.number_services(numbers_services);
+            json.meaning.numbers_services = numbers_services;
         }
     }
 
     /// Shares the texts of messages that go to many connections: a text that one connection has made is reused by the others.
     pub fn share_texts(&mut self, texts: &SharedTexts) {
         if let Some(json) = &mut self.json {
-            json.share_texts(texts);
+            json.texts = Some(texts.clone());
         }
     }
 
@@ -133,7 +133,7 @@ impl RoleConnection {
     /// Sets the dictionary by which JSON names fields.
     pub fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
         if let Some(json) = &mut self.json {
-            json.set_dictionary(dictionary);
+            json.meaning.dictionary = Arc::clone(dictionary);
         }
     }
 
@@ -196,7 +196,8 @@ impl RoleConnection {
         bytes: usize,
         mut each: impl FnMut(&[u8], &mut RoleOutbox<'_, '_>) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let Some(meaning) = self.json.as_ref().map(|json| json.meaning()) else {
+        // A copy, because texts are read and written at the same time.
+        let Some(meaning) = self.json.as_ref().map(|json| json.meaning.clone()) else {
             return each(received, &mut self.outbox(sender)).map(|()| true);
         };
         let place = self.place.take();
@@ -240,7 +241,7 @@ impl RoleOutbox<'_, '_> {
     pub fn send_waiting(&mut self) -> bool {
         let Some(len) = self.connection.waiting else { return true };
         let bytes = match &self.connection.json {
-            Some(json) => json.text(),
+            Some(json) => json.text.as_slice(),
             None => self.connection.bytes.get(..len).unwrap_or_default(),
         };
         let is_packed = self.connection.pack > 1;

@@ -19,25 +19,25 @@ const LIMITS: usize = 64;
 /// The JSON converter of one connection.
 #[derive(Debug)]
 pub(super) struct Json {
-    meaning: Meaning,
+    pub(super) meaning: Meaning,
     /// Seconds of silence after which the connection is closed.
     ping_timeout: u8,
     /// The longest text that the peer may send.
     max_received_bytes: usize,
     /// The text that is sent next.
-    text: Vec<u8>,
+    pub(super) text: Vec<u8>,
     /// Texts that connections of the same thread have made.
-    texts: Option<SharedTexts>,
+    pub(super) texts: Option<SharedTexts>,
 }
 
 /// The names of fields and services, and the conversion settings. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Meaning {
     side: Side,
-    dictionary: Arc<Dictionary>,
+    pub(super) dictionary: Arc<Dictionary>,
     services: Arc<Names>,
     /// Services are written as numbers, not names. Follows the form that the peer uses.
-    numbers_services: bool,
+    pub(super) numbers_services: bool,
     settings: JsonSettings,
 }
 
@@ -112,22 +112,9 @@ impl Json {
         Self { meaning, ping_timeout, max_received_bytes, text: Vec::new(), texts: None }
     }
 
-    /// Sets whether services are written as numbers or as names.
-    pub(super) fn number_services(&mut self, numbers_services: bool) {
-        self.meaning.numbers_services = numbers_services;
-    }
-
-    pub(super) fn share_texts(&mut self, texts: &SharedTexts) {
-        self.texts = Some(texts.clone());
-    }
-
     pub(super) fn set_services(&mut self, directory: &Directory) {
         let named = directory.services().filter_map(|service| Some((service.id, service.name()?.to_owned())));
         self.meaning.services = Arc::new(Names(named.collect()));
-    }
-
-    pub(super) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
-        self.meaning.dictionary = Arc::clone(dictionary);
     }
 
     /// Converts a message to text.
@@ -190,15 +177,6 @@ impl Json {
         });
         bytes.truncate(written.ok()?);
         Some(bytes)
-    }
-
-    pub(super) fn text(&self) -> &[u8] {
-        &self.text
-    }
-
-    /// Returns the state for reading texts, separate from the writer, because both are used at the same time.
-    pub(super) fn meaning(&self) -> Meaning {
-        self.meaning.clone()
     }
 }
 

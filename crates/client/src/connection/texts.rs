@@ -125,7 +125,7 @@ mod tests {
 
     fn text(json: &mut Json, message: &[u8]) -> String {
         json.write(message).unwrap();
-        String::from_utf8(json.text().to_vec()).unwrap()
+        String::from_utf8(json.text.clone()).unwrap()
     }
 
     #[test]
@@ -134,8 +134,8 @@ mod tests {
         let new = |side| Json::new(side, 60, 1000, &dictionary, JsonSettings::default());
         let texts = SharedTexts::default();
         let (mut alone, mut first, mut second) = (new(Side::Server), new(Side::Server), new(Side::Server));
-        first.share_texts(&texts);
-        second.share_texts(&texts);
+        first.texts = Some(texts.clone());
+        second.texts = Some(texts.clone());
         for (id, bid) in [(5, 3991), (123_456, 3991), (7, 3992), (-3, 3992), (5, 3991)] {
             let message = update(id, bid);
             let wanted = text(&mut alone, &message);
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(texts.0.lock().unwrap().made.len(), 2);
         // A connection with a different converter gets its own text: a client's text is not in an array.
         let mut client = new(Side::Client);
-        client.share_texts(&texts);
+        client.texts = Some(texts.clone());
         assert!(text(&mut client, &update(5, 3991)).starts_with("{\"ID\":5,"));
     }
 
@@ -156,7 +156,7 @@ mod tests {
         let dictionary = Arc::new(Dictionary::builtin().clone());
         let mut json = Json::new(Side::Server, 60, 1000, &dictionary, JsonSettings::default());
         let texts = SharedTexts::default();
-        json.share_texts(&texts);
+        json.texts = Some(texts.clone());
         for bid in (0..3 * MOST as i64).chain(0..3 * MOST as i64) {
             assert!(text(&mut json, &update(9, bid)).contains(&format!("\"BID\":{}", bid as f64 / 100.0)));
         }
