@@ -105,32 +105,24 @@ impl Hub {
             }
             Sent::NotOpen => {}
             Sent::Full | Sent::TooLong => {
-                self.end_private(id, stream, ticket, connections);
+                self.end_private(id, stream, connections);
                 return true;
             }
         }
         let said = MessageView::parse(message).and_then(|message| message.header());
         let is_last = said.is_ok_and(|header| header.state().is_some_and(|state| is_final(&state)));
-        if is_last || provider.stream_id(stream).is_none() {
+        if is_last {
             self.shared.private.close(id, stream);
-            if !is_last {
-                // A snapshot is complete: the source may not know it.
-                self.shared.demands.last_word(Demand::ClosePrivate { ticket });
-            }
+        } else if provider.stream_id(stream).is_none() {
+            // A snapshot is complete: the source may not know it.
+            self.shared.close_private(id, stream);
         }
         sent.is_queued()
     }
 
     /// Ends a private stream that cannot continue.
-    fn end_private(
-        &mut self,
-        id: SessionId,
-        stream: StreamHandle,
-        ticket: Ticket,
-        connections: &mut impl Connections,
-    ) {
-        self.shared.private.close(id, stream);
-        self.shared.demands.last_word(Demand::ClosePrivate { ticket });
+    fn end_private(&mut self, id: SessionId, stream: StreamHandle, connections: &mut impl Connections) {
+        self.shared.close_private(id, stream);
         let state = suspect(StreamState::CLOSED_RECOVER, StateCode::NO_RESOURCES, NO_ROOM_FOR_MESSAGE);
         self.say_last(id, stream, state, connections);
     }

@@ -9,7 +9,6 @@ use tapeline_omm::role::{Outbox, Over};
 use tapeline_omm::rwf::{StateCode, StreamState};
 use tapeline_plant::Seq;
 use tapeline_plant::cache::Memory;
-use tapeline_plant::demand::Demand;
 
 use crate::access::{Access, Check, CheckNumber, Peer, Verdict};
 use crate::connections::{Behind, Connections, SessionId};
@@ -57,7 +56,6 @@ pub struct Hub {
     /// Time of the present or the last input.
     pub(crate) now: Nanos,
     pub(crate) counters: Counters,
-    /// Items of the expected ticks.
     pub(crate) expected: Vec<ItemSlot>,
 }
 
@@ -105,9 +103,7 @@ impl Hub {
         }
         self.shared.gate.leave(session, &gone.session_state.user, &gone.session_state.pass);
         for stream in self.shared.private.of(session) {
-            if let Some(ticket) = self.shared.private.close(session, stream) {
-                self.shared.demands.last_word(Demand::ClosePrivate { ticket });
-            }
+            self.shared.close_private(session, stream);
         }
         self.shared.receipts.forget(session);
         self.shared.overflow.forget(session, &mut gone.session_state);

@@ -19,10 +19,9 @@ const KEPT: usize = 256 << 10;
 /// Writes the data of an image, or of a part, into a buffer; returns the number of bytes.
 type Write<'w> = &'w mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>;
 
-/// All images.
 #[derive(Debug)]
 pub(crate) struct Images {
-    cache: Cache,
+    pub(crate) cache: Cache,
     most: usize,
     room: Vec<u8>,
 }
@@ -84,7 +83,6 @@ impl Images {
         }
     }
 
-    /// Removes an item's image.
     pub(crate) fn remove(&mut self, item: &Item) {
         self.cache.remove(&item.key());
     }
@@ -146,12 +144,6 @@ impl Images {
         }
     }
 
-    /// Returns the cache of the images.
-    pub(crate) const fn cache(&self) -> &Cache {
-        &self.cache
-    }
-
-    /// Returns the memory of all images.
     pub(crate) fn memory(&self) -> Memory {
         self.cache.memory()
     }

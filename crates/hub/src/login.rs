@@ -6,7 +6,6 @@ use tapeline_omm::domain::standby;
 use tapeline_omm::role::Outbox;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::rwf::{Header, MessageView, StateCode, flags};
-use tapeline_plant::demand::Demand;
 
 use tapeline_plant::cache::ItemKey;
 
@@ -181,9 +180,7 @@ impl RequestHandler<'_> {
             if self.may_see_private(provider, stream) {
                 continue;
             }
-            if let Some(ticket) = self.shared.private.close(self.id, stream) {
-                self.shared.demands.last_word(Demand::ClosePrivate { ticket });
-            }
+            self.shared.close_private(self.id, stream);
             self.session_state.owe(provider, stream, PendingReply::Closed(NOT_ENTITLED));
         }
     }
@@ -290,7 +287,6 @@ impl RequestHandler<'_> {
         refusal
     }
 
-    /// Records a denied item.
     fn note_denied(&mut self, named: &ItemKey<'_>, why: &'static str) {
         self.shared.gate.counters.denied += 1;
         // A client that repeats denied requests must not displace the events of logins and ends.

@@ -58,8 +58,8 @@ impl Hub {
         for item in items() {
             black_box(item.streams.first().map(|open| open.phase));
         }
-        items().filter(is_folded).for_each(|item| shared.images.cache().expect(item.slot));
-        items().filter(is_folded).for_each(|item| shared.images.cache().expect_image(item.slot));
+        items().filter(is_folded).for_each(|item| shared.images.cache.expect(item.slot));
+        items().filter(is_folded).for_each(|item| shared.images.cache.expect_image(item.slot));
         for item in items() {
             for open in item.streams.iter().take(STREAMS) {
                 if let Some(session) = sessions.get(open.session) {

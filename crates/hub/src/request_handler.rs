@@ -54,7 +54,7 @@ impl ProviderApplication for RequestHandler<'_> {
             ProviderEvent::Open { stream, request } => self.open(provider, stream, &request),
             ProviderEvent::Reissue { stream, request } => self.reissue(provider, stream, &request),
             ProviderEvent::Closed { stream } => match self.shared.private.close(self.id, stream) {
-                Some(ticket) => self.shared.demands.last_word(Demand::ClosePrivate { ticket }),
+                Some(ticket) => self.shared.demands.last_word(Demand::ClosePrivate(ticket)),
                 None => self.shared.close(self.id, stream),
             },
             ProviderEvent::Post { stream, header, message, receipt } => {

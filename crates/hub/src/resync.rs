@@ -17,10 +17,9 @@ use crate::interest::ItemSlot;
 use crate::status_texts::MISSED_ITEM;
 use crate::statuses::{status, suspect};
 
-/// The state of a resync.
 #[derive(Debug, Default)]
 pub(crate) struct Resync {
-    is_going_on: bool,
+    pub(crate) is_going_on: bool,
     /// `true` while an image is handled instead of a tick.
     pub(crate) is_image: bool,
     /// Items whose images are from before the gap.
@@ -28,11 +27,6 @@ pub(crate) struct Resync {
 }
 
 impl Resync {
-    /// Returns `true` during a resync.
-    pub(crate) const fn is_going_on(&self) -> bool {
-        self.is_going_on
-    }
-
     /// Returns `true` while an image of the resync is handled: the start of a session in it is not a new event.
     pub(crate) const fn takes_image(&self) -> bool {
         self.is_going_on && self.is_image
@@ -48,7 +42,7 @@ impl Hub {
     /// Returns `true` during a resync: after [`Self::begin_anew`], before [`Self::end_anew`].
     #[must_use]
     pub const fn awaits_images(&self) -> bool {
-        self.resync.is_going_on()
+        self.resync.is_going_on
     }
 
     /// Begins a resync: the ticks before `seq` are lost, and their contents come as [images](Self::image). Then come this tick and the later

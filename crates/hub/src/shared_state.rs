@@ -176,6 +176,13 @@ impl SharedState {
         }
     }
 
+    /// Closes a private stream, also at its source.
+    pub(crate) fn close_private(&mut self, session: SessionId, stream: StreamHandle) {
+        if let Some(ticket) = self.private.close(session, stream) {
+            self.demands.last_word(Demand::ClosePrivate(ticket));
+        }
+    }
+
     /// Returns the state of an item's image; `None` without one.
     pub(crate) fn state(&self, place: ItemSlot) -> Option<State<'_>> {
         let item = self.interest.get(place)?;
@@ -242,10 +249,10 @@ impl SharedState {
             let demand = telling.zip(name_of(item)).map(|(telling, item)| match telling {
                 Telling::Open(priority) => Demand::Open { item, priority },
                 Telling::Priority(priority) => Demand::Priority { item, priority },
-                Telling::Refresh => Demand::Refresh { item },
-                Telling::Pause => Demand::Pause { item },
-                Telling::Resume => Demand::Resume { item },
-                Telling::Close => Demand::Close { item },
+                Telling::Refresh => Demand::Refresh(item),
+                Telling::Pause => Demand::Pause(item),
+                Telling::Resume => Demand::Resume(item),
+                Telling::Close => Demand::Close(item),
             });
             if telling == Some(Telling::Close) && self.is_on_demand(place) {
                 // The image is no longer updated.

@@ -88,8 +88,8 @@ impl Unfolded {
         let mut begin = folded.last().map_or(0, |update| update.end);
         let together = rest.get(..TOGETHER).unwrap_or(rest);
         let items = || together.iter().filter_map(|update| interest.get(update.place));
-        items().for_each(|item| images.cache().expect(item.slot));
-        items().for_each(|item| images.cache().expect_image(item.slot));
+        items().for_each(|item| images.cache.expect(item.slot));
+        items().for_each(|item| images.cache.expect_image(item.slot));
         for Update { place, seq, end } in together {
             let message = self.bytes.get(begin..*end).unwrap_or_default();
             begin = *end;
@@ -110,7 +110,6 @@ impl Unfolded {
 }
 
 impl SharedState {
-    /// Folds all updates into the images.
     #[inline]
     pub(crate) fn fold(&mut self) {
         while self.unfolded.len() > 0 {

@@ -631,7 +631,7 @@ fn private_streams_are_closed_by_the_rules_that_close_others() {
     exchange.hub.set_access(Arc::new(ruled(vec![rule(&["*"], &["A*"], ALLOW)])));
     exchange.pass(10);
     assert_eq!(state(&mut exchange, &mut client, 5), OUT);
-    assert!(matches!(exchange.demands()[..], [Demand::ClosePrivate { .. }]));
+    assert!(matches!(exchange.demands()[..], [Demand::ClosePrivate(..)]));
     exchange.say(&client, &ask(6));
     assert_eq!(state(&mut exchange, &mut client, 6), OUT);
     assert_eq!(exchange.demands(), []);

@@ -85,7 +85,7 @@ fn the_first_to_ask_opens_and_the_last_to_leave_closes() {
     exchange.say(&second, &close(5));
     assert_eq!(exchange.demands(), [Demand::Priority { item: item.clone(), priority: ONE }]);
     exchange.leave(&first);
-    assert_eq!(exchange.demands(), [Demand::Close { item: item.clone() }]);
+    assert_eq!(exchange.demands(), [Demand::Close(item.clone())]);
     // What was on its way when the source was told is nobody's, and no image for who asks later.
     exchange.publish(ASKED, "VOD.L", &quote(8, 8));
     assert_eq!(exchange.hub.counters().unwanted, 1);
@@ -163,7 +163,7 @@ fn a_service_without_a_cache_is_asked_for_each_image() {
     exchange.say(&second, &item_of(ASKED, 5, "VOD.L"));
     let item = named(ASKED, "VOD.L");
     let told = exchange.demands();
-    assert!(told.contains(&Demand::Refresh { item }), "{told:?}");
+    assert!(told.contains(&Demand::Refresh(item)), "{told:?}");
     exchange.change(ASKED, "VOD.L", &bid(4));
     exchange.publish(ASKED, "VOD.L", &quote(4, 2));
     exchange.change(ASKED, "VOD.L", &bid(5));
@@ -194,7 +194,7 @@ fn who_comes_in_the_middle_of_an_image_that_is_not_kept_gets_the_next() {
     exchange.say(&second, &item_of(ASKED, 5, "BOOK"));
     part(&mut exchange, 1, ends);
     let told = exchange.demands();
-    assert!(told.contains(&Demand::Refresh { item: named(ASKED, "BOOK") }), "{told:?}");
+    assert!(told.contains(&Demand::Refresh(named(ASKED, "BOOK"))), "{told:?}");
     part(&mut exchange, 0, begins);
     part(&mut exchange, 1, ends);
     exchange.read_all(&mut first);
@@ -367,7 +367,7 @@ fn who_asks_for_what_nobody_has_hears_of_it() {
             (StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND)
         );
     }
-    assert_eq!(exchange.demands(), [Demand::Close { item: named(ASKED, "NONE") }]);
+    assert_eq!(exchange.demands(), [Demand::Close(named(ASKED, "NONE"))]);
     assert_eq!(exchange.hub.counters().stray_answers, 1);
 }
 
@@ -472,7 +472,7 @@ fn who_waits_for_an_image_that_the_cache_has_no_room_for_is_told() {
         let told = last_state(&client, stream);
         assert_eq!(told, (StreamState::CLOSED, DataState::SUSPECT, StateCode::NO_RESOURCES), "{stream}");
     }
-    assert_eq!(exchange.demands(), [Demand::Close { item: named(ASKED, "VOD.L") }]);
+    assert_eq!(exchange.demands(), [Demand::Close(named(ASKED, "VOD.L"))]);
 }
 
 #[test]
@@ -486,10 +486,7 @@ fn a_source_that_has_closed_an_item_is_asked_again_for_who_asks_then() {
     exchange.say_of(ASKED, "A", closed);
     exchange.say(&client, &item_of(ASKED, 6, "A"));
     let item = named(ASKED, "A");
-    assert_eq!(
-        exchange.demands(),
-        [Demand::Close { item: item.clone() }, Demand::Open { item, priority: ONE }]
-    );
+    assert_eq!(exchange.demands(), [Demand::Close(item.clone()), Demand::Open { item, priority: ONE }]);
     exchange.publish(ASKED, "A", &quote(2, 2));
     exchange.pass(2000);
     exchange.read_all(&mut client);
@@ -554,7 +551,7 @@ fn who_asks_while_a_number_goes_waits_for_the_plants_answer() {
     exchange.demands();
     exchange.publish(ASKED, "IBM", &quote(1, 2));
     exchange.say(&client, &close(5));
-    assert_eq!(exchange.demands(), [Demand::Close { item: named(ASKED, "IBM") }]);
+    assert_eq!(exchange.demands(), [Demand::Close(named(ASKED, "IBM"))]);
     exchange.say(&client, &item_of(ASKED, 6, "IBM"));
     exchange.end(ASKED, "IBM", false);
     assert_eq!(exchange.demands(), [Demand::Open { item: named(ASKED, "IBM"), priority: ONE }]);
@@ -604,7 +601,7 @@ fn a_group_that_is_over_is_so_for_items_without_an_image() {
         ..Group::default()
     };
     exchange.service(ASKED, vec![ServicePart::Group(group)]);
-    assert_eq!(exchange.demands(), [Demand::Close { item: named(ASKED, "IBM") }]);
+    assert_eq!(exchange.demands(), [Demand::Close(named(ASKED, "IBM"))]);
 }
 
 /// An item of the feeds that never comes: its client hears of it, waits on, and is let go; one that asks later has time of its own.

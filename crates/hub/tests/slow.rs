@@ -255,13 +255,13 @@ fn the_source_of_an_item_that_one_client_alone_has_pauses_until_that_reads() {
     exchange.pass(40);
     assert_eq!(exchange.demands(), [], "it may have room again at once");
     exchange.pass(20);
-    assert_eq!(exchange.demands(), [Demand::Pause { item: mine() }]);
+    assert_eq!(exchange.demands(), [Demand::Pause(mine())]);
     // What is on its way already still comes, and it is asked once.
     changes(&mut exchange, 501..=510);
     exchange.pass(20);
     assert_eq!(exchange.demands(), []);
     exchange.read_all(&mut client);
-    assert_eq!(exchange.demands(), [Demand::Resume { item: mine() }]);
+    assert_eq!(exchange.demands(), [Demand::Resume(mine())]);
     let values = client.on(5).into_iter().filter_map(|received| received.values.get(&fid::BID).copied());
     assert_eq!(values.collect::<Vec<_>>(), (1..=510).collect::<Vec<_>>(), "nothing is lost");
     exchange.publish(OWN, "MINE", &quote(900, 100));
@@ -276,13 +276,13 @@ fn who_never_reads_is_cut_however_its_source_pauses() {
     let (mut exchange, client) = held_market();
     changes(&mut exchange, 2..=500);
     exchange.pass(60);
-    assert_eq!(exchange.demands(), [Demand::Pause { item: mine() }]);
+    assert_eq!(exchange.demands(), [Demand::Pause(mine())]);
     exchange.pass(650);
     assert_eq!(exchange.over(), None, "it is told first");
     exchange.pass(2001);
     assert_eq!(exchange.over(), Some(client.session));
     assert_eq!(gone(&mut exchange).unwrap().0, End::Slow(TooMuch::Age(700)));
-    assert_eq!(exchange.demands(), [Demand::Close { item: mine() }]);
+    assert_eq!(exchange.demands(), [Demand::Close(mine())]);
 }
 
 #[test]
@@ -290,15 +290,12 @@ fn a_source_goes_on_for_who_comes_and_is_asked_for_an_image_of_now() {
     let (mut exchange, mut slow) = held_market();
     changes(&mut exchange, 2..=500);
     exchange.pass(60);
-    assert_eq!(exchange.demands(), [Demand::Pause { item: mine() }]);
+    assert_eq!(exchange.demands(), [Demand::Pause(mine())]);
     let mut other = exchange.client(ROOM);
     exchange.say(&other, &item_of(OWN, 5, "MINE"));
     let priority = Priority { class: 1, count: 2 };
-    let demands = [
-        Demand::Priority { item: mine(), priority },
-        Demand::Resume { item: mine() },
-        Demand::Refresh { item: mine() },
-    ];
+    let demands =
+        [Demand::Priority { item: mine(), priority }, Demand::Resume(mine()), Demand::Refresh(mine())];
     assert_eq!(exchange.demands(), demands);
     exchange.read_all(&mut other);
     assert_eq!(other.folded(5), None, "what is here is old");

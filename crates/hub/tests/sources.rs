@@ -168,7 +168,7 @@ fn who_goes_leaves_no_private_stream_behind() {
         .demands()
         .into_iter()
         .filter_map(|demand| match demand {
-            Demand::ClosePrivate { ticket } => Some(ticket),
+            Demand::ClosePrivate(ticket) => Some(ticket),
             _ => None,
         })
         .collect();

@@ -12,7 +12,8 @@ use tapeline_wire::rssl::{Readiness, Waker};
 
 /// The second thread, from the first one's side.
 pub(crate) struct SocketWaker {
-    bell: Bell,
+    /// Rings when a socket has input.
+    pub(crate) bell: Bell,
     thread: Option<JoinHandle<()>>,
     end: Waker,
 }
@@ -33,11 +34,6 @@ impl SocketWaker {
             }
         })?;
         Ok(Self { bell, thread: Some(thread), end })
-    }
-
-    /// Returns the bell that rings when a socket has input.
-    pub(crate) fn bell(&self) -> &Bell {
-        &self.bell
     }
 
     /// Call after a sleep, before the sockets are read: later input rings again.

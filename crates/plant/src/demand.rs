@@ -44,26 +44,14 @@ pub enum Demand {
         priority: Priority,
     },
     /// Requests a new image of an open item, whose service keeps no image.
-    Refresh {
-        /// The item.
-        item: ItemName,
-    },
+    Refresh(ItemName),
     /// Asks the source of an item to pause, because its only client does not take its updates. A source that cannot pause continues, and messages
     /// already on their way still arrive.
-    Pause {
-        /// The item.
-        item: ItemName,
-    },
+    Pause(ItemName),
     /// Resumes an item, because its client takes updates again or others have it open too. A paused source continues with a new image.
-    Resume {
-        /// The item.
-        item: ItemName,
-    },
+    Resume(ItemName),
     /// Closes an item that no client has open any more.
-    Close {
-        /// The item.
-        item: ItemName,
-    },
+    Close(ItemName),
     /// Opens a private stream of one client. The answer is [`Answer::Private`].
     OpenPrivate {
         /// The stream.
@@ -79,10 +67,7 @@ pub enum Demand {
         message: Box<[u8]>,
     },
     /// Closes a private stream, because the client closed it or has disconnected.
-    ClosePrivate {
-        /// The stream.
-        ticket: Ticket,
-    },
+    ClosePrivate(Ticket),
     /// Sends a client's post. If a receipt is requested, the answer is always [`Answer::Ack`].
     Post {
         /// The number that identifies the receipt; `None` if none is requested.
@@ -112,14 +97,14 @@ impl Demand {
         let (item, message) = match self {
             Self::Open { item, .. }
             | Self::Priority { item, .. }
-            | Self::Refresh { item }
-            | Self::Pause { item }
-            | Self::Resume { item }
-            | Self::Close { item } => (Some(item), None),
+            | Self::Refresh(item)
+            | Self::Pause(item)
+            | Self::Resume(item)
+            | Self::Close(item) => (Some(item), None),
             Self::OpenPrivate { request: message, .. } | Self::Private { message, .. } => {
                 (None, Some(message))
             }
-            Self::ClosePrivate { .. } => (None, None),
+            Self::ClosePrivate(_) => (None, None),
             Self::Post { item, message, .. } => (item.as_ref(), Some(message)),
             Self::Generic { item, message } => (Some(item), Some(message)),
         };

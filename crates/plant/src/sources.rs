@@ -448,7 +448,7 @@ impl<P: Publish, T: Time> Handling<'_, P, T> {
             if now < *until {
                 return Ok(Some(*until));
             }
-            self.sources.desk.wishes.push_back(Wish::Disconnect { link: *id });
+            self.sources.desk.wishes.push_back(Wish::Disconnect(*id));
             self.publisher_gone(*id, "too many connections without a login")?;
         }
         Ok(None)
@@ -504,7 +504,7 @@ impl<P: Publish, T: Time> Handling<'_, P, T> {
             self.hand_over(service, (domain, item))?;
         }
         if let Some(why) = over {
-            self.sources.desk.wishes.push_back(Wish::Disconnect { link: id });
+            self.sources.desk.wishes.push_back(Wish::Disconnect(id));
             return self.publisher_gone(id, &why);
         }
         if has_news {

@@ -57,7 +57,6 @@ fn services(plan: &Plan) -> Vec<Service> {
         .collect()
 }
 
-/// A hub and its connections.
 #[derive(Debug)]
 pub(crate) struct HubSide {
     turns: HubTurns<Reader, Clock>,
@@ -148,7 +147,7 @@ impl HubSide {
     }
 
     pub(crate) fn set_rules(&mut self, all: Arc<Access>) {
-        self.turns.set_access(all);
+        self.turns.hub.set_access(all);
         self.doors.iter_mut().for_each(|door| door.clean_from = None);
     }
 
@@ -192,7 +191,7 @@ impl HubSide {
             }
             (known..=place).try_for_each(|place| room.record(tape, place, 0))?;
         }
-        if !self.turns.hub().awaits_images() && !self.turns.is_entering() {
+        if !self.turns.hub.awaits_images() && !self.turns.is_entering() {
             room.record.end_doubt();
         }
         let gone = self.gone(room);
@@ -211,7 +210,7 @@ impl HubSide {
     /// The sessions that the hub reports as ended.
     fn gone(&mut self, room: &mut Room<'_>) -> Vec<Gone> {
         let mut gone = Vec::new();
-        while let Some(event) = self.turns.next_event() {
+        while let Some(event) = self.turns.hub.next_event() {
             let HubEvent::Gone { session, peer, end, .. } = event else { continue };
             let is_its = |door: &&Door| Some(door.port.link.address()) == peer.address;
             let Some(door) = self.doors.iter().find(is_its) else { continue };
@@ -229,14 +228,14 @@ impl HubSide {
             return false;
         };
         let name = user(number);
-        let its: Vec<_> = self.turns.hub().seen().filter(|seen| seen.user == name).collect();
+        let its: Vec<_> = self.turns.hub.seen().filter(|seen| seen.user == name).collect();
         let is_queued = its.iter().any(|seen| seen.queued_messages > 0);
         let sessions: Vec<SessionId> = its.iter().map(|seen| seen.session).collect();
         !is_queued && sessions.into_iter().all(|session| self.turns.is_flushed(session))
     }
 
     fn check_limits(&self) -> Result<(), Wrong> {
-        let hub = self.turns.hub();
+        let hub = &self.turns.hub;
         if let Some(over) = hub.seen().find(|seen| seen.queued_bytes > seen.slow.bytes()) {
             broken!(Limits, "more waits than may: {over:?}");
         }
@@ -254,7 +253,7 @@ impl HubSide {
     pub(crate) fn check_counters(&self, client: &Client) -> Result<(), Wrong> {
         let name = user(client.number);
         // The same user may have another session, which the client has given up.
-        let mut its = self.turns.hub().seen().filter(|seen| seen.user == name);
+        let mut its = self.turns.hub.seen().filter(|seen| seen.user == name);
         let (Some(seen), None) = (its.next(), its.next()) else { return Ok(()) };
         let counted = seen.counters;
         let (images, updates) = client.got;
@@ -275,7 +274,7 @@ impl HubSide {
     /// # Errors
     /// A count does not match.
     pub(crate) fn check_quiet(&self, tape: &Tape) -> Result<(), Wrong> {
-        let hub = self.turns.hub();
+        let hub = &self.turns.hub;
         let counters = *hub.counters();
         let (read, lost) = ((tape.read() - tape.lost()) as u64, tape.lost() as u64);
         // Images count as ticks, and the ticks that they contain are skipped.

@@ -70,7 +70,6 @@ pub(crate) fn of_label(label: &str) -> (&str, &str) {
     }
 }
 
-/// The domain of the item with this label.
 pub(crate) fn domain_of(label: &str) -> Domain {
     let is_of_orders = label.split_once('/').is_some_and(|(first, _)| first == ORDERS);
     if is_of_orders { Domain::MARKET_BY_ORDER } else { Domain::MARKET_PRICE }
@@ -103,17 +102,13 @@ pub(crate) struct Keeping {
 /// A fault of a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Illness {
-    /// The disk is full after this number of further bytes.
-    Full {
-        bytes: u64,
-    },
+    // The disk is full after this number of further bytes.
+    Full { bytes: u64 },
     ReadOnly,
-    /// It accepts writes, but a sync fails.
+    // It accepts writes, but a sync fails.
     Broken,
-    /// A sync takes this time.
-    Slow {
-        sync_ns: u64,
-    },
+    // A sync takes this time.
+    Slow { sync_ns: u64 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -388,7 +383,6 @@ impl Plan {
     }
 }
 
-/// The properties of a line.
 fn line(chance: &mut Chance) -> Line {
     let least = chance.within(20, 400) * 1_000;
     // On some lines more than the time between packets: then packets overtake one another.

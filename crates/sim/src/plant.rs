@@ -59,15 +59,9 @@ pub(crate) struct Plant {
 /// A plant's request to the world.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    /// Send a datagram to a feed's retransmission server.
-    Ask {
-        feed: usize,
-        request: Vec<u8>,
-    },
-    Connect {
-        provider: usize,
-        far: FarEnd,
-    },
+    // Send a datagram to a feed's retransmission server.
+    Ask { feed: usize, request: Vec<u8> },
+    Connect { provider: usize, far: FarEnd },
 }
 
 impl Plant {
@@ -105,7 +99,7 @@ impl Plant {
 
     /// The provider services that are down.
     pub(crate) fn down(&self) -> Vec<String> {
-        let services = self.sources.sources().services();
+        let services = self.sources.sources.services();
         services.filter(|(_, is_up)| !is_up).map(|(name, _)| name.to_owned()).collect()
     }
 
@@ -174,7 +168,6 @@ fn items(plan: &Plan) -> Items {
     Items::new(OF_FEEDS + plan.numbers).reserve(SERVICE, OF_FEEDS)
 }
 
-/// Settings of the connections of sources.
 fn transport() -> Arc<rssl::ConnectionSettings> {
     Arc::new(base(WIDE_BUFFERS))
 }

@@ -27,7 +27,8 @@ pub(crate) enum Done {
 pub(crate) struct Worker {
     jobs: SyncSender<Job>,
     done: Receiver<Done>,
-    is_busy: bool,
+    /// A job is in progress.
+    pub(crate) is_busy: bool,
 }
 
 /// The thread's `nice` value: threads that carry data go first.
@@ -36,8 +37,7 @@ const NICE: i32 = 10;
 const LAST_JOB: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// Starts the thread, which ends when this is dropped. Call on a thread that is not pinned: the new
-    /// thread inherits its CPU affinity.
+    /// Starts the thread, which ends when this is dropped. Call before this thread is pinned.
     pub(crate) fn start() -> crate::Result<Self> {
         // One job at a time: further checks wait in the hub, where addresses take turns.
         let (jobs, todo) = sync_channel::<Job>(1);
@@ -82,11 +82,6 @@ impl Worker {
     pub(crate) fn end(self) -> Option<Done> {
         drop(self.jobs);
         if self.is_busy { self.done.recv_timeout(LAST_JOB).ok() } else { None }
-    }
-
-    /// Whether a job is in progress.
-    pub(crate) const fn is_busy(&self) -> bool {
-        self.is_busy
     }
 
     /// Starts a job. Call only if none is in progress.

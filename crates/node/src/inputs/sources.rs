@@ -92,7 +92,8 @@ pub struct SourcesReport {
 /// Running providers and publishers: their connections, and the demands on them. It never blocks, and works
 /// in turns.
 pub struct RunningSources {
-    sources: Sources,
+    /// The state of the sources and their services.
+    pub sources: Sources,
     lines: Lines,
     hosts: Hosts,
     demands: Exit<Demand>,
@@ -191,12 +192,6 @@ impl RunningSources {
     /// Returns the connections' reactor, to accept publishers.
     pub const fn reactor(&mut self) -> &mut Reactor {
         &mut self.lines.reactor
-    }
-
-    /// Returns the state of the sources and their services.
-    #[must_use]
-    pub const fn sources(&self) -> &Sources {
-        &self.sources
     }
 
     /// Publishes the services.
@@ -333,7 +328,7 @@ impl RunningSources {
     fn say(&mut self, now: Nanos) {
         while let Some(note) = self.sources.next_note() {
             let is_good =
-                matches!(note, SourceNote::LoggedIn { .. } | SourceNote::Serves { source: Some(_), .. });
+                matches!(note, SourceNote::LoggedIn(_) | SourceNote::Serves { source: Some(_), .. });
             let severity = if is_good { Severity::Info } else { Severity::Warning };
             self.events.peer(now, Kind::Source, severity, format_args!("sources: {note}"));
         }
@@ -421,7 +416,7 @@ impl<T: Time, P: Publish> SourcesTurn<'_, T, P> {
     fn do_wishes(&mut self, reactor: &mut Reactor, now: Nanos) -> Result<(), Refused> {
         while let Some(wish) = self.sources.next_wish() {
             match wish {
-                Wish::Disconnect { link } => {
+                Wish::Disconnect(link) => {
                     self.hosts.forget(link);
                     self.disconnect(reactor, link);
                 }

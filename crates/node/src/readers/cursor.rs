@@ -130,7 +130,6 @@ pub(crate) fn another_plant() -> Error {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
     use std::time::Duration;
 

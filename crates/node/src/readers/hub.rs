@@ -1,6 +1,5 @@
 //! The plant's hub: one more reader of its ring, on its own thread, and the connections of its clients.
 
-mod alone;
 mod audit;
 mod authenticator;
 mod catching_up;
@@ -26,7 +25,6 @@ use tapeline_wire::rssl::Reactor;
 use crate::error::Context;
 use crate::{Error, Stop};
 
-pub use self::alone::HubAlone;
 use self::authenticator::Authenticator;
 use self::catching_up::CatchingUp;
 pub use self::config::HubConfig;
@@ -38,7 +36,7 @@ pub use self::turns::{HubTurn, HubTurns};
 use crate::cursor::{self, RingCursor};
 use crate::events::{Events, Kind, Severity};
 use crate::journal::{Gate, WHILE_HELD};
-use crate::readers::counting::SnapshotWriter;
+use crate::readers::counting::{SnapshotReader, SnapshotWriter, snapshots_between};
 use crate::socket_waker::SocketWaker;
 use crate::sources::Demanding;
 use crate::ticks::OnRing;
@@ -53,13 +51,16 @@ const LAST_WORDS_NS: i64 = 2_000_000_000;
 /// How often the clock is compared with the kernel's.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
-/// A hub on its thread.
+/// A hub on its own thread: a plant's, or one without a plant around it, on the ring of another process or on a ring
+/// that this process fills.
 #[derive(Debug)]
-pub(crate) struct RunningHub {
+pub struct RunningHub {
     /// The address at which clients connect.
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
     /// The hub's memory bound by its settings, in bytes.
-    pub(crate) memory_bytes: usize,
+    pub memory_bytes: usize,
+    /// The hub's figures, unless the plant's counters take them.
+    figures: Option<SnapshotReader<HubFigures>>,
     /// Sends the ring's name to the thread; if dropped without a message, the thread ends.
     ring: SyncSender<(Name, Joining)>,
     joined: Receiver<SubscriberId>,
@@ -158,9 +159,17 @@ impl fmt::Display for HubReport {
 }
 
 impl RunningHub {
-    /// Opens the port and starts the thread, which waits for the ring. Call before this thread is pinned: a
-    /// new thread inherits its CPU affinity. `sources` connects to the plant's sources, if it has any; `gate`
-    /// holds ticks back until they are durable.
+    /// Starts a hub without a plant: opens the port and starts the thread, which waits for the ring.
+    ///
+    /// # Errors
+    /// The port, or a file of the configuration, cannot be used.
+    pub fn alone(config: HubConfig, events: &Events) -> crate::Result<Self> {
+        let (snapshots, figures) = snapshots_between();
+        Ok(Self { figures: Some(figures), ..Self::start(config, None, snapshots, None, events)? })
+    }
+
+    /// Opens the port and starts the thread, which waits for the ring. Call before this thread is pinned.
+    /// `sources` leads to the plant's sources, if it has any; `gate` holds ticks back until they are durable.
     pub(crate) fn start(
         config: HubConfig,
         sources: Option<Demanding>,
@@ -222,11 +231,14 @@ impl RunningHub {
                 ended.map(|()| report)
             })
             .context("cannot start the hub's thread")?;
-        Ok(Self { address, memory_bytes, ring, joined, thread })
+        Ok(Self { address, memory_bytes, figures: None, ring, joined, thread })
     }
 
     /// The ring exists: returns when the hub reads it, with the hub's place on the ring.
-    pub(crate) fn join(self, ring: &Name, from: Joining) -> crate::Result<(Self, SubscriberId)> {
+    ///
+    /// # Errors
+    /// The hub cannot join the ring.
+    pub fn join(self, ring: &Name, from: Joining) -> crate::Result<(Self, SubscriberId)> {
         if self.ring.send((ring.clone(), from)).is_ok()
             && let Ok(seat) = self.joined.recv()
         {
@@ -236,14 +248,27 @@ impl RunningHub {
         crate::error::bail!("the hub has ended before it began")
     }
 
-    /// Whether the hub's thread has ended, whatever the state of the ring.
-    pub(crate) fn has_ended(&self) -> bool {
+    /// Returns the number of items requested by the connected clients of a hub without a plant, at most one second
+    /// old.
+    pub fn requests(&mut self) -> u64 {
+        self.figures.as_mut().map_or(0, |figures| {
+            figures.refresh();
+            figures.figures.requests()
+        })
+    }
+
+    /// Returns `true` if the hub's thread has ended, whatever the state of the ring.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
     /// The ring has ended: waits until the clients have received their queued output, or the time limit has
     /// passed.
-    pub(crate) fn end(self) -> crate::Result<HubReport> {
+    ///
+    /// # Errors
+    /// The hub ended early, with the reason.
+    pub fn end(self) -> crate::Result<HubReport> {
         drop(self.ring);
         match self.thread.join() {
             Ok(report) => report.context("the hub has ended early"),
@@ -343,7 +368,7 @@ impl Program {
             // The ring has ticks, so waiting on it would return at once.
             std::thread::sleep(WHILE_HELD);
         } else {
-            place.ticks.subscriber.wait_or(self.socket_waker.bell(), sleep);
+            place.ticks.subscriber.wait_or(&self.socket_waker.bell, sleep);
         }
         self.socket_waker.answer();
     }

@@ -70,9 +70,8 @@ pub(crate) fn path(ring: &Name) -> PathBuf {
     file::path(ring).with_extension("images")
 }
 
-/// Starts the thread of the image server, which waits for the ring. Call before this thread is pinned, as for the
-/// hub. Its place on the ring must be [exempt](tapeline_ring::Publisher) from the stall limit, because the thread
-/// could not continue without its position.
+/// Starts the thread, which waits for the ring. Call before this thread is pinned. Its place on the ring must
+/// be [exempt](tapeline_ring::Publisher) from the stall limit: it could not continue without its position.
 pub(crate) fn start(config: ImageServerConfig, ring: &Name, events: &Events) -> crate::Result<Reader<()>> {
     let path = path(ring);
     Reader::start("images", events, move |ring, subscriber, _| {
@@ -127,10 +126,8 @@ impl<T: Ticks> ImageServer<T> {
     pub fn new(config: &ImageServerConfig, ticks: T) -> Self {
         let limits =
             Limits { items: config.max_items.saturating_mul(2), bytes: config.bytes, ..Limits::default() };
-        let mut images = Images::new(limits, config.max_items);
-        for service in &config.services {
-            images.set_dictionary(*service, &config.dictionary);
-        }
+        let services = config.services.iter().copied();
+        let images = Images::new(limits, config.max_items, services, &config.dictionary);
         let kept = Kept { images, feeds: Vec::new(), directory: Directory::new(), services: Vec::new() };
         Self { ticks, listener: None, waiting: VecDeque::new(), kept, asking: None }
     }
@@ -283,7 +280,6 @@ impl Kept {
     }
 }
 
-/// The data state of a status message.
 fn state_of(message: &MessageView<'_>) -> Option<DataState> {
     let Ok(Header::Status(header)) = message.header() else { return None };
     header.state.map(|state| state.data)
@@ -407,7 +403,6 @@ impl ImageReader {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
     use std::collections::VecDeque;
 

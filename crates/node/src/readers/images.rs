@@ -17,7 +17,6 @@ const MOST: usize = 16 << 20;
 pub(crate) struct Place {
     pub(crate) domain: Domain,
     pub(crate) name: Box<str>,
-    /// The header of its last tick.
     pub(crate) last: tick::Header,
 }
 
@@ -34,21 +33,17 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// Stores images of items with numbers up to `most`.
-    pub(crate) fn new(limits: Limits, most: usize) -> Self {
-        Self {
-            cache: Cache::new(limits),
-            places: Vec::new(),
-            free: Vec::new(),
-            of_item: Vec::new(),
-            most,
-            room: vec![0; FIRST],
-        }
-    }
-
-    /// Sets the dictionary of a service: see [`Cache::set_dictionary`].
-    pub(crate) fn set_dictionary(&mut self, service: u16, dictionary: &Arc<Dictionary>) {
-        self.cache.set_dictionary(service, dictionary);
+    /// Stores images of items with numbers up to `most`. `dictionary` is that of these services.
+    pub(crate) fn new(
+        limits: Limits,
+        most: usize,
+        services: impl IntoIterator<Item = u16>,
+        dictionary: &Arc<Dictionary>,
+    ) -> Self {
+        let mut cache = Cache::new(limits);
+        services.into_iter().for_each(|service| cache.set_dictionary(service, dictionary));
+        let (places, free, of_item) = (Vec::new(), Vec::new(), Vec::new());
+        Self { cache, places, free, of_item, most, room: vec![0; FIRST] }
     }
 
     /// Folds a tick of an item into its image, which is marked as incomplete if the cache refuses the tick.
@@ -152,6 +147,10 @@ pub(crate) mod tests {
         out
     }
 
+    fn images() -> Images {
+        Images::new(Limits::default(), 10, [], &Arc::default())
+    }
+
     fn fold(images: &mut Images, domain: Domain, (item, name): (u32, &str), entries: u16) {
         let body = refresh(domain, entries);
         images.fold(domain, &Tick { header: ticks::header(item, 1), name, body: &body, source: &[] });
@@ -159,7 +158,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_long_image_is_one_whole_message() {
-        let mut images = Images::new(Limits::default(), 10);
+        let mut images = images();
         fold(&mut images, Domain::MARKET_BY_ORDER, (5, "A"), 300);
         let message = MessageView::parse(images.give(0).unwrap()).unwrap();
         let Ok(Header::Refresh(header)) = message.header() else { panic!("a refresh") };
@@ -169,7 +168,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_number_that_is_anothers_gives_that_ones_image() {
-        let mut images = Images::new(Limits::default(), 10);
+        let mut images = images();
         fold(&mut images, Domain::MARKET_PRICE, (5, "A"), 1);
         images.forget(ItemId(5));
         fold(&mut images, Domain::MARKET_BY_ORDER, (5, "B"), 1);

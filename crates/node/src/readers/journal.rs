@@ -57,7 +57,6 @@ pub struct JournalReport {
     pub last: u64,
 }
 
-/// The thread of the journal.
 #[derive(Debug)]
 pub(crate) struct RunningJournal {
     /// Its place on the ring must be [exempt](tapeline_ring::Publisher) from the stall limit.
@@ -351,7 +350,6 @@ const fn between_looks() {}
 use self::tests::between_looks;
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;

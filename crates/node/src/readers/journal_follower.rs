@@ -22,7 +22,7 @@ pub struct JournalFollower {
     label: String,
     events: Events,
     /// The newest tick of the ring: the journal gets it, unless the plant dies or runs without its journal.
-    newest: u64,
+    pub newest: u64,
     /// The plant's process; `None` if there is none.
     plant: Option<OwnedFd>,
     /// The position on the ring was lost, and no tick has arrived since: there may be newer ones.
@@ -62,11 +62,6 @@ impl JournalFollower {
             waiting: None,
             has_said: false,
         }
-    }
-
-    /// Returns the newest tick that was passed over.
-    pub const fn newest(&self) -> u64 {
-        self.newest
     }
 
     /// Returns the tick up to which the journal must be read: the newest one, or the journal's end if newer

@@ -105,10 +105,9 @@ pub(crate) struct RunningKdb {
 
 impl RunningKdb {
     /// Opens the ports and the log and starts the thread, which waits for the ring. Call before this thread
-    /// is pinned, as for the hub. The calling thread is the plant's: it is woken for rows, and publishes
-    /// them, as ticks of at most `most_tick` bytes. From the plant's journal the tickerplant takes the gate
-    /// that holds ticks back until they are durable, the folder where they are then, and the last tick of the
-    /// plants before this one.
+    /// is pinned. The calling thread is the plant's: it is woken for rows, and publishes them as ticks of at
+    /// most `most_tick` bytes. The plant's journal gives the gate that holds ticks back until they are
+    /// durable, the folder where they are then, and the last tick of the plants before this one.
     pub(crate) fn start(
         config: KdbConfig,
         (gate, journal, after): (Option<Gate>, Option<Kept>, Seq),
@@ -198,7 +197,7 @@ impl Outlet {
                 std::thread::sleep(WHILE_HELD);
             } else {
                 let nap = self.rows.server.nap().min(NAP);
-                self.place.subscriber().wait_or(self.socket_waker.bell(), nap);
+                self.place.subscriber().wait_or(&self.socket_waker.bell, nap);
             }
             self.socket_waker.answer();
             // A publisher releases the ring when it ends it: one more look distinguishes that from its death.

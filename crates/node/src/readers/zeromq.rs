@@ -236,10 +236,8 @@ impl Topics {
         let images = config.images_every.map(|every| {
             let limits = Limits { items: config.max_items, bytes: config.cache_bytes, ..Limits::default() };
             let every_ns = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
-            let mut images = Images::new(limits, config.max_items);
-            for (service, _) in &config.services {
-                images.set_dictionary(*service, &config.dictionary);
-            }
+            let services = config.services.iter().map(|(service, _)| *service);
+            let images = Images::new(limits, config.max_items, services, &config.dictionary);
             (images, Round { every_ns, next: 0, begun })
         });
         let report =
@@ -417,7 +415,6 @@ impl ZeromqConfig {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
     use super::*;
     use crate::readers::images;

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tapeline_kdb::{Atom, Fault, LOG_HEADER, LogWriter, Order, Update, check_header};
 
@@ -28,7 +28,7 @@ pub struct LogConfig {
 #[derive(Debug)]
 pub(super) struct DayLog {
     file: File,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     bytes: u64,
     is_synced: bool,
 }
@@ -94,7 +94,7 @@ impl DayLog {
             }
             is_update
         });
-        if let Some(cause) = read.failure() {
+        if let Some(cause) = &read.failure {
             crate::error::bail!("cannot read {}: {cause}", self.path.display());
         }
         let damaged = |offset, what: &str| {
@@ -105,7 +105,7 @@ impl DayLog {
         if let Some(offset) = other {
             return damaged(offset, "something other than an update is there");
         }
-        self.bytes = tail.as_ref().map_or(read.offset(), |tail| tail.offset);
+        self.bytes = tail.as_ref().map_or(read.offset, |tail| tail.offset);
         if let Some(tail) = tail {
             if tail.order.is_some() || !matches!(tail.fault, Fault::Cut { .. }) {
                 return damaged(
@@ -125,10 +125,6 @@ impl DayLog {
 
     fn cut(&self, bytes: u64) -> crate::Result<()> {
         self.file.set_len(bytes).with_context(|| format!("cannot cut {}", self.path.display()))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Appends messages, and waits for the disk if configured. After an error none of them is in the file.
@@ -160,9 +156,9 @@ impl Drop for DayLog {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
     use tapeline_kdb::Encoder;
 
@@ -175,9 +171,9 @@ mod tests {
             LogConfig { folder: folder.path().join("logs"), name: "sym".to_owned(), is_synced: false };
         let mut message = [0; 64];
         let (mut log, mut writer) = DayLog::open(&config, 9_822, &Events::default()).unwrap();
-        assert!(log.path().ends_with("sym2026.11.22"), "{}", log.path().display());
+        assert!(log.path.ends_with("sym2026.11.22"), "{}", log.path.display());
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(log.path()), mode(&config.folder)), (0o600, 0o700), "for this user alone");
+        assert_eq!((mode(&log.path), mode(&config.folder)), (0o600, 0o700), "for this user alone");
         let update = |out: &mut Encoder<'_>| {
             out.list(3)?;
             out.symbol(b"upd")?;
@@ -203,9 +199,9 @@ mod tests {
         let said = DayLog::open(&config, 9_822, &Events::default()).unwrap_err().to_string();
         assert!(said.contains("another process writes"), "{said}");
         // Damage in the middle is reported.
-        let mut bytes = fs::read(log.path()).unwrap();
+        let mut bytes = fs::read(&log.path).unwrap();
         bytes[8 + len] = 55;
-        fs::write(log.path(), bytes).unwrap();
+        fs::write(&log.path, bytes).unwrap();
         drop(log);
         let said = DayLog::open(&config, 9_822, &Events::default()).unwrap_err().to_string();
         assert!(said.contains(&format!("damaged at byte {}", 8 + len)), "{said}");

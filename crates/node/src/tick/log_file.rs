@@ -23,11 +23,11 @@ pub struct LogFile {
     bytes: Vec<u8>,
     /// Offset of the next message in `bytes`.
     next: usize,
-    /// Offset of the next message in the log.
-    offset: u64,
+    /// Position of the next message, in bytes of the log.
+    pub offset: u64,
     is_at_end: bool,
-    /// The error that ended reading early.
-    failure: Option<io::Error>,
+    /// The error that ended reading early, if any. The tail is then the rest of the bytes that were read.
+    pub failure: Option<io::Error>,
 }
 
 impl fmt::Debug for LogFile {
@@ -89,17 +89,6 @@ impl LogFile {
         Ok(log)
     }
 
-    /// Returns the position of the next message, in bytes of the log.
-    pub const fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    /// Returns the error that ended reading early, if any. The tail is then the rest of the bytes that were
-    /// read.
-    pub const fn failure(&self) -> Option<&io::Error> {
-        self.failure.as_ref()
-    }
-
     /// Passes each message and its position to `take` until that returns `false`. Returns the bytes after the
     /// last complete message.
     pub fn each(&mut self, mut take: impl FnMut(u64, &View<'_>) -> bool) -> Option<Tail> {
@@ -156,7 +145,6 @@ impl LogFile {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
     use super::*;
     use std::io::Write;
@@ -191,7 +179,7 @@ mod tests {
             true
         });
         assert_eq!((tail, begins, came), (None, expected, counts.to_vec()));
-        assert_eq!(log.offset(), file.as_file().metadata().unwrap().len());
+        assert_eq!(log.offset, file.as_file().metadata().unwrap().len());
     }
 
     #[test]

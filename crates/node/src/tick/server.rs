@@ -302,7 +302,7 @@ impl Server {
         Listening {
             address: self.address,
             unix: self.config.unix.clone(),
-            log: self.log.as_ref().map(|log| log.path().display().to_string()),
+            log: self.log.as_ref().map(|log| log.path.display().to_string()),
             messages: self.plant.log_messages(),
         }
     }
@@ -316,7 +316,7 @@ impl Server {
     fn begin_log(&mut self) -> crate::Result<()> {
         if let Some(config) = &self.config.log {
             let (log, writer) = DayLog::open(config, self.plant.date(), &self.events)?;
-            self.plant.log_to(&log.path().display().to_string(), writer);
+            self.plant.log_to(&log.path.display().to_string(), writer);
             self.log = Some(log);
         }
         Ok(())
@@ -488,7 +488,7 @@ impl Server {
             return;
         }
         if let Some((most, client)) = self.clients.iter().max_by_key(|(_, client)| client.held) {
-            let (most, its, bound) = (*most, client.held, self.held.bound());
+            let (most, its, bound) = (*most, client.held, self.held.most);
             let why = format!(
                 "incoming messages of all connections may take {bound} bytes, and those of this client take {its}"
             );

@@ -39,7 +39,8 @@ impl Spent {
 #[derive(Debug)]
 pub(super) struct Held {
     bytes: usize,
-    most: usize,
+    /// The bound.
+    pub(super) most: usize,
 }
 
 impl Held {
@@ -51,10 +52,6 @@ impl Held {
     pub(super) const fn change(&mut self, before: usize, now: usize) -> bool {
         self.bytes = self.bytes.saturating_sub(before).saturating_add(now);
         self.bytes > self.most
-    }
-
-    pub(super) const fn bound(&self) -> usize {
-        self.most
     }
 }
 

@@ -277,10 +277,10 @@ pub(crate) fn copy(bytes: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
 
 fn write_record(record: &Record, view: &View<'_>, room: &mut [u8]) -> Result<usize, Refused> {
     if let View::Fields(_) = view {
-        return view.write_fields(record.info(), record.entries(), room);
+        return view.write_fields(record.info, record.entries(), room);
     }
     // The head of a list ends with the two bytes of the count.
-    let entries = begin(record.info(), room)?.finish();
+    let entries = begin(record.info, room)?.finish();
     // At most 21,845.
     let count = (record.len() as u16).to_be_bytes();
     room.get_mut(entries - 2..entries).ok_or(Refused::Full)?.copy_from_slice(&count);

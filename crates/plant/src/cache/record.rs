@@ -52,7 +52,7 @@ pub(super) struct Record {
     shape: ShapeId,
     slots: u16,
     /// The info of the last list that contained one.
-    info: Option<Info>,
+    pub(super) info: Option<Info>,
 }
 
 /// The working memory for applying, reused to avoid allocation.
@@ -78,7 +78,6 @@ impl Record {
         Self { block: Box::default(), gaps: 0, shape, slots: 0, info: None }
     }
 
-    /// Releases its shape.
     pub(super) fn release(self, shapes: &mut Shapes) {
         shapes.release(self.shape);
     }
@@ -96,7 +95,6 @@ impl Record {
         end.map_or(0, |end| usize::from(u16::from_le_bytes(*end)))
     }
 
-    /// Returns the entries in order.
     pub(super) fn entries(&self) -> impl Iterator<Item = Stored<'_>> {
         (0..self.len()).map_while(|slot| stored(self.places(), self.place(slot)?.0))
     }
@@ -135,12 +133,6 @@ impl Record {
         self.slots as usize
     }
 
-    /// Returns the info of the list.
-    pub(super) const fn info(&self) -> Option<Info> {
-        self.info
-    }
-
-    /// Returns the bytes of memory.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         self.block.len()
@@ -277,7 +269,6 @@ impl Record {
         }
     }
 
-    /// Returns the value in a slot.
     fn value(&self, slot: usize) -> &[u8] {
         let entry = self.place(slot).and_then(|(at, _)| stored(self.places(), at));
         entry.map_or(&[], |entry| entry.data)

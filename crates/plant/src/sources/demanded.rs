@@ -277,7 +277,6 @@ impl Sources {
 }
 
 impl<P: Publish, T: Time> Handling<'_, P, T> {
-    /// Handles a demand.
     pub(super) fn meet(&mut self, demand: Demand, outlets: &mut impl Outlets) -> Result<(), Refused> {
         match demand {
             Demand::Open { item, priority } => {
@@ -294,10 +293,10 @@ impl<P: Publish, T: Time> Handling<'_, P, T> {
                 }
             }
             Demand::Priority { item, priority } => self.sources.want_otherwise(&item, Some(priority), false),
-            Demand::Refresh { item } => self.sources.want_otherwise(&item, None, true),
-            Demand::Pause { item } => self.sources.pause(&item),
-            Demand::Resume { item } => self.sources.resume(&item),
-            Demand::Close { item } => match self.sources.desk.service(item.service) {
+            Demand::Refresh(item) => self.sources.want_otherwise(&item, None, true),
+            Demand::Pause(item) => self.sources.pause(&item),
+            Demand::Resume(item) => self.sources.resume(&item),
+            Demand::Close(item) => match self.sources.desk.service(item.service) {
                 Some(place) if self.sources.desk.services.get(place).is_some_and(Service::is_published) => {
                     let number = self.to.items().find(item.service, &item.name);
                     self.sources.desk.let_go_published(place, &item.name, number);
@@ -306,7 +305,7 @@ impl<P: Publish, T: Time> Handling<'_, P, T> {
             },
             Demand::OpenPrivate { ticket, request } => self.sources.open_private(ticket, &request),
             Demand::Private { ticket, message } => self.sources.send_private(ticket, &message, outlets),
-            Demand::ClosePrivate { ticket } => {
+            Demand::ClosePrivate(ticket) => {
                 if let Some(opened) = self.sources.desk.private.remove(ticket) {
                     self.sources.close_at(opened.link, opened.handle);
                 }

@@ -16,10 +16,7 @@ pub enum Wish {
         attempt: u32,
     },
     /// Close the connection once its output is sent. Report nothing more about it.
-    Disconnect {
-        /// The link.
-        link: LinkId,
-    },
+    Disconnect(LinkId),
 }
 
 /// A note for the log of an operator.
@@ -27,10 +24,7 @@ pub enum Wish {
 #[non_exhaustive]
 pub enum SourceNote {
     /// A provider has started to publish, or the plant has logged in to a provider.
-    LoggedIn {
-        /// The source.
-        source: String,
-    },
+    LoggedIn(String),
     /// The login of a source was refused, or the plant's login to a source.
     Denied {
         /// The source.
@@ -102,7 +96,7 @@ pub enum SourceNote {
 impl fmt::Display for SourceNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LoggedIn { source } => write!(f, "{source} login"),
+            Self::LoggedIn(source) => write!(f, "{source} login"),
             Self::Denied { source, why } => write!(f, "{source} denied: {why}"),
             Self::NotReached { source, why } => {
                 write!(f, "{source} cannot be reached: {why}; it is tried again and again")

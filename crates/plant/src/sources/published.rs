@@ -59,7 +59,6 @@ struct Known {
 }
 
 impl Publishing {
-    /// Returns the stream of an item.
     pub(super) fn stream(&self, domain: Domain, item: ItemId) -> Option<i32> {
         self.streams.get(&(domain, item)).copied()
     }
@@ -295,7 +294,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         if !is_reissue {
             self.link.name.clone_from(&source);
             self.link.publishing.user = user;
-            self.desk.note(SourceNote::LoggedIn { source });
+            self.desk.note(SourceNote::LoggedIn(source));
         }
     }
 

@@ -151,7 +151,6 @@ impl Requests {
         names
     }
 
-    /// Returns the items of a service.
     fn of_service(&self, service: usize) -> Vec<u64> {
         let numbered = self.places.iter().zip(0..);
         numbered
@@ -180,7 +179,7 @@ impl<P: Publish, T: Time> ConsumerApplication for Taking<'_, P, T> {
             ConsumerEvent::Connect { attempt } => self.desk.wishes.push_back(Wish::Connect { link, attempt }),
             ConsumerEvent::Disconnect => {
                 self.link.has_news = true;
-                self.desk.wishes.push_back(Wish::Disconnect { link });
+                self.desk.wishes.push_back(Wish::Disconnect(link));
             }
             ConsumerEvent::TimedOut(wait) => {
                 let why = format!("{wait:?} was not answered in time").to_lowercase();
@@ -195,7 +194,7 @@ impl<P: Publish, T: Time> ConsumerApplication for Taking<'_, P, T> {
             ConsumerEvent::Ready => {
                 self.link.has_news = true;
                 self.link.is_known_lost = false;
-                self.desk.note(SourceNote::LoggedIn { source: self.link.name.clone() });
+                self.desk.note(SourceNote::LoggedIn(self.link.name.clone()));
             }
             ConsumerEvent::Directory(_) => self.link.has_news = true,
             ConsumerEvent::Message { closure, message, is_final, .. } => {

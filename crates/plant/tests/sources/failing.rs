@@ -173,7 +173,7 @@ fn who_takes_over_is_not_held_back_for_who_served_before() {
         world.arrive(0);
         world.arrive(1);
         world.demand(open("IBM"));
-        world.demand(Demand::Pause { item: item("IBM") });
+        world.demand(Demand::Pause(item("IBM")));
         assert_eq!(world.heard(P0), ["open IBM", "reissue paused"]);
         let down = ServiceState { service_state: Some(0), ..ServiceState::default() };
         world.change_service(P0, ServicePart::State(down));
@@ -186,7 +186,7 @@ fn who_takes_over_is_not_held_back_for_who_served_before() {
         world.update(P1, "IBM", 107);
         assert_eq!(world.ticks(), ["IBM UPDATE 1.07"]);
         // Its client has caught up.
-        world.demand(Demand::Resume { item: item("IBM") });
+        world.demand(Demand::Resume(item("IBM")));
         assert_eq!(world.heard(P1), [""; 0]);
     }
 }

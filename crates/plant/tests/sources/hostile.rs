@@ -50,11 +50,11 @@ fn demands(number: u8, name: &str) -> Demand {
     let (item, ticket) = (item(name), Ticket(u64::from(number)));
     match number % 8 {
         0 | 1 => open(name),
-        2 => Demand::Close { item },
-        3 => Demand::Refresh { item },
+        2 => Demand::Close(item),
+        3 => Demand::Refresh(item),
         4 => Demand::Priority { item, priority: Priority { class: number, count: 1 } },
         5 => Demand::OpenPrivate { ticket, request: post(Some(name), b"", DataType::NO_DATA) },
-        6 => Demand::ClosePrivate { ticket },
+        6 => Demand::ClosePrivate(ticket),
         _ => {
             let message = post(Some(name), &fields(7), DataType::FIELD_LIST);
             Demand::Post {

@@ -154,10 +154,10 @@ fn what_may_not_be_published_is_refused() {
     assert!(matches!(&said[..], [SourceNote::Denied { .. }, ..]), "{said:?}");
     world.publisher("bob", &[service(NAME, true)], &[("IBM", 1)]);
     let said = notes(&mut world);
-    assert!(matches!(&said[..], [SourceNote::LoggedIn { .. }, SourceNote::NotTaken { .. }]), "{said:?}");
+    assert!(matches!(&said[..], [SourceNote::LoggedIn(_), SourceNote::NotTaken { .. }]), "{said:?}");
     world.publisher("alice", &[service("OTHER", true)], &[("IBM", 1)]);
     let said = notes(&mut world);
-    assert!(matches!(&said[..], [SourceNote::LoggedIn { .. }, SourceNote::NotTaken { .. }]), "{said:?}");
+    assert!(matches!(&said[..], [SourceNote::LoggedIn(_), SourceNote::NotTaken { .. }]), "{said:?}");
     assert_eq!(world.ticks(), [""; 0]);
     assert_eq!(world.sources.counters().passed_over, 2);
     // A consumer has lost its way.
@@ -240,7 +240,7 @@ fn an_item_that_nobody_has_makes_place_for_another() {
             .any(|note| matches!(note, SourceNote::NoPlace { .. }))
     );
     // Nobody has it any more: whoever was refused finds the place with its next image, and keeps it.
-    world.demand(Demand::Close { item: item("A") });
+    world.demand(Demand::Close(item("A")));
     world.say_of_last(bob, &Say::Refresh(refresh()), &fields(401));
     assert_eq!(world.ticks(), [format!("A {LAST}"), "D REFRESH OPEN OK 4.01".into()]);
     world.say_of_last(bob, &Say::Update(update()), &fields(402));

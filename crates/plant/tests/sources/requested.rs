@@ -27,13 +27,13 @@ fn an_item_is_open_as_long_as_somebody_wants_it() {
     assert_eq!(world.ticks(), ["IBM REFRESH OPEN OK 1.00"]);
     world.update(P0, "IBM", 101);
     assert_eq!(world.ticks(), ["IBM UPDATE 1.01"]);
-    world.demand(Demand::Refresh { item: item("IBM") });
+    world.demand(Demand::Refresh(item("IBM")));
     assert_eq!(world.heard(P0), ["reissue"]);
     assert_eq!(world.ticks(), ["IBM REFRESH OPEN OK 1.01"]);
     world.demand(Demand::Priority { item: item("IBM"), priority: Priority { class: 3, count: 2 } });
     assert_eq!(world.heard(P0), ["reissue"]);
-    world.demand(Demand::Close { item: item("IBM") });
-    world.demand(Demand::Close { item: item("IBM") });
+    world.demand(Demand::Close(item("IBM")));
+    world.demand(Demand::Close(item("IBM")));
     assert_eq!((world.heard(P0), world.sources.open_items()), (vec!["close IBM".to_owned()], 0));
     // It keeps its number while nobody else needs the place.
     world.demand(open("IBM"));
@@ -47,7 +47,7 @@ fn one_item_too_many_that_was_there_before_is_refused_on_the_ring() {
     let mut world = World::new(Settings { max_items: 1, ..provided(1, Policy::First, Posts::Refuse) });
     world.arrive(0);
     world.demand(open("IBM"));
-    world.demand(Demand::Close { item: item("IBM") });
+    world.demand(Demand::Close(item("IBM")));
     world.demand(open("VOD.L"));
     world.ticks();
     world.demand(open("IBM"));
@@ -65,7 +65,7 @@ fn an_item_is_held_back_where_its_provider_can() {
     world.demand(open("IBM"));
     world.heard(P0);
     world.ticks();
-    let (pause, resume) = (Demand::Pause { item: item("IBM") }, Demand::Resume { item: item("IBM") });
+    let (pause, resume) = (Demand::Pause(item("IBM")), Demand::Resume(item("IBM")));
     world.demand(pause.clone());
     world.demand(pause.clone());
     assert_eq!(world.heard(P0), ["reissue paused"]);
@@ -88,7 +88,7 @@ fn an_item_is_held_back_where_its_provider_can() {
     assert_eq!(world.heard(P0), ["open IBM"]);
     world.demand(pause);
     world.demand(resume);
-    world.demand(Demand::Pause { item: item("NOSUCH") });
+    world.demand(Demand::Pause(item("NOSUCH")));
     assert_eq!(world.heard(P0), [""; 0]);
 }
 
@@ -186,7 +186,7 @@ fn a_stream_of_ones_own_is_passed_through() {
     assert_eq!(world.answered(), ["private 77: STATUS CLOSED_RECOVER SUSPECT \"The service is down\""]);
     world.arrive(0);
     world.demand(Demand::OpenPrivate { ticket, request });
-    world.demand(Demand::ClosePrivate { ticket });
+    world.demand(Demand::ClosePrivate(ticket));
     assert_eq!(world.heard(P0), ["open private MINE", "close private"]);
     assert_eq!(world.ticks(), ["down", "up"], "nothing of it is on the ring");
     // An item's own generic messages go to all who have it.
@@ -233,7 +233,7 @@ fn items_that_come_and_go_fill_no_plant() {
         let name = format!("N{round}");
         world.demand(open(&name));
         assert_eq!(world.ticks().last().unwrap(), &format!("{name} REFRESH OPEN OK 1.00"));
-        world.demand(Demand::Close { item: item(&name) });
+        world.demand(Demand::Close(item(&name)));
         assert!(world.ticks().is_empty(), "nobody needs its place yet");
     }
     world.update(P0, "STAYS", 101);

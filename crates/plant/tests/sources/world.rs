@@ -348,7 +348,7 @@ impl World {
     fn do_wishes(&mut self) {
         while let Some(wish) = self.sources.next_wish() {
             match wish {
-                Wish::Disconnect { link } => _ = self.ends.0.remove(&link),
+                Wish::Disconnect(link) => _ = self.ends.0.remove(&link),
                 Wish::Connect { link, .. } if self.is_there[link.0 as usize] => {
                     let role = Provider::new(provider::ProviderSettings::default(), self.now());
                     let mut to_peer = Queue::new(1 << 20);

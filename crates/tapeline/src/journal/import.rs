@@ -158,7 +158,7 @@ fn read(path: &Path, log: &mut LogFile, ticks: &mut Ticks<'_>, stop: &Stop) -> a
         return Err(failed
             .context(Hinted::new(what, "the rows before that are in the journal: import into a new one")));
     }
-    if let Some(cause) = log.failure() {
+    if let Some(cause) = &log.failure {
         anstream::eprintln!("warning: {} cannot be read to its end: {cause}", paths::shown(&path));
         return Ok(false);
     }

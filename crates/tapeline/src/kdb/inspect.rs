@@ -76,6 +76,6 @@ fn read(path: &Path, order: Order, stop: &Stop) -> anyhow::Result<LogReport> {
         true
     });
     drop(progress);
-    let failure = log.failure().map(ToString::to_string);
-    Ok(LogReport { path: paths::shown(&path).to_string(), whole_bytes: log.offset(), tally, tail, failure })
+    let failure = log.failure.as_ref().map(ToString::to_string);
+    Ok(LogReport { path: paths::shown(&path).to_string(), whole_bytes: log.offset, tally, tail, failure })
 }

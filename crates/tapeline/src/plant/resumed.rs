@@ -93,8 +93,8 @@ impl JournalPosition {
         if expect != Expect::End {
             return Ok(Next::Nothing);
         }
-        if self.beside.newest() > self.last {
-            self.miss(self.last + 1, self.beside.newest());
+        if self.beside.newest > self.last {
+            self.miss(self.last + 1, self.beside.newest);
         }
         Ok(Next::End)
     }

@@ -8,7 +8,7 @@ use tapeline_console::{FilePath, Format, Hinted, Stop};
 use tapeline_hub::Posts;
 use tapeline_journal::Durability;
 use tapeline_node::Config;
-use tapeline_node::hub::{HubAlone, HubConfig, Joining};
+use tapeline_node::hub::{HubConfig, Joining, RunningHub};
 use tapeline_node::report::Ready;
 
 use super::config;
@@ -48,7 +48,7 @@ impl PlantServeArgs {
                 "warning: service {service} has interactive providers, which only the plant's own hub can ask"
             );
         }
-        let (hub, _) = HubAlone::start(hub, &events::printed())?
+        let (hub, _) = RunningHub::alone(hub, &events::printed())?
             .join(&config.ring, Joining::Later(stop.flag().into()))?;
         match self.format {
             Format::Json => {
@@ -57,7 +57,7 @@ impl PlantServeArgs {
             Format::Table => anstream::eprintln!(
                 "ring {} is served; clients connect to {}; Ctrl-C ends it",
                 config.ring,
-                hub.address()
+                hub.address
             ),
         }
         let report = hub.end()?;
@@ -91,6 +91,6 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
 }
 
 /// Adds the address at which the hub's clients connect.
-pub(crate) fn ready(ready: Ready, hub: &HubAlone) -> Ready {
-    Ready { hub: Some(hub.address()), hub_memory_bytes: Some(hub.memory_bytes()), ..ready }
+pub(crate) fn ready(ready: Ready, hub: &RunningHub) -> Ready {
+    Ready { hub: Some(hub.address), hub_memory_bytes: Some(hub.memory_bytes), ..ready }
 }

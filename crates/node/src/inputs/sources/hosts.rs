@@ -108,7 +108,6 @@ impl Hosts {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
     use std::sync::Mutex;
 

@@ -74,7 +74,7 @@ impl Authenticator {
 
     /// Whether a check is in progress.
     pub(super) fn is_busy(&self) -> bool {
-        self.guard.as_ref().is_some_and(|guard| guard.worker.is_busy())
+        self.guard.as_ref().is_some_and(|guard| guard.worker.is_busy)
     }
 
     /// The hub has ended: writes its last lines to the audit.
@@ -117,7 +117,7 @@ impl Guard {
                 }
             }
         }
-        if self.worker.is_busy() {
+        if self.worker.is_busy {
             return Ok(());
         }
         if std::mem::take(&mut self.is_to_read) {

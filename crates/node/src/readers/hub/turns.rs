@@ -1,9 +1,8 @@
 //! The hub's loop without its thread: the caller drives each turn and provides the clock.
 
 use std::fmt;
-use std::sync::Arc;
 
-use tapeline_hub::{Access, Coming, Connections, Hub, HubEvent, SessionId, Settings};
+use tapeline_hub::{Coming, Connections, Hub, SessionId, Settings};
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Time;
@@ -38,7 +37,8 @@ const STAY_SUSPECT: &str = "the feeds' items stay suspect until their next sessi
 /// plant drives it on a thread, a simulation in its own environment.
 #[derive(Debug)]
 pub struct HubTurns<T, C> {
-    pub(super) hub: Hub,
+    /// The hub, for its events, its counters and its access rules.
+    pub hub: Hub,
     pub(super) connections: ClientConnections,
     pub(super) place: RingCursor<T>,
     pub(super) clock: C,
@@ -156,16 +156,6 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         Ok(HubTurn { now, ticks, is_busy, is_over })
     }
 
-    /// Returns the hub, to read its counters.
-    pub const fn hub(&self) -> &Hub {
-        &self.hub
-    }
-
-    /// Returns the hub's next event, as [`Hub::next_event`].
-    pub fn next_event(&mut self) -> Option<HubEvent> {
-        self.hub.next_event()
-    }
-
     /// Returns the connections' reactor, to listen or to accept clients.
     pub const fn reactor(&mut self) -> &mut Reactor {
         self.connections.reactor()
@@ -174,11 +164,6 @@ impl<T: Position, C: Time> HubTurns<T, C> {
     /// Tries to send the output buffered for a session's connection, and returns `true` if none is left.
     pub fn is_flushed(&mut self, session: SessionId) -> bool {
         self.connections.is_flushed(session)
-    }
-
-    /// Replaces the access rules.
-    pub fn set_access(&mut self, access: Arc<Access>) {
-        self.hub.set_access(access);
     }
 
     /// Folds the updates sent to clients into the images, while no new ticks wait.

@@ -182,7 +182,6 @@ impl Number {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use tapeline_omm::{DateTime, Fid, FieldList, FieldListEncoder, Full, Real, Time};
 

@@ -173,7 +173,6 @@ fn text(cell: &[u8], kind: Type) -> &[u8] {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use tapeline_omm::FieldList;
 

@@ -296,7 +296,6 @@ impl Publishing {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use tapeline_kdb::{Encoder, Message, MessageKind};
     use tapeline_tickerplant::{Column, Local, Outlets, Rights, Schema, SessionId, Settings, Tickerplant};

@@ -59,7 +59,7 @@ impl Server {
     pub(super) fn check_passwords(&mut self) -> crate::Result<()> {
         let Some(worker) = &mut self.passwords else { return Ok(()) };
         let done = worker.done()?;
-        if !worker.is_busy()
+        if !worker.is_busy
             && let Some(check) = self.checks.next()
         {
             worker.begin(Job::Check(check));

@@ -53,8 +53,8 @@ impl Onto<'_> {
                     self.stop.sleep(NAP);
                 }
                 Expect::End => {
-                    if last < beside.newest() {
-                        self.miss(last + 1, beside.newest());
+                    if last < beside.newest {
+                        self.miss(last + 1, beside.newest);
                     }
                     return Ok(());
                 }

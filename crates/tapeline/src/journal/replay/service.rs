@@ -9,7 +9,7 @@ use tapeline_console::{Format, Hinted, output, paths};
 use tapeline_hub::{Late, Unknown};
 use tapeline_measure::figures::thousands;
 use tapeline_node::Config;
-use tapeline_node::hub::{HubAlone, HubReport, Joining};
+use tapeline_node::hub::{HubReport, Joining, RunningHub};
 use tapeline_node::report::Ready;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Publisher};
@@ -21,7 +21,7 @@ use crate::plant::serve;
 /// The hub, on a ring that this process writes, and the ticks prepared for it.
 pub(super) struct Service {
     pub(super) config: Config,
-    pub(super) hub: HubAlone,
+    pub(super) hub: RunningHub,
     /// Until this is dropped, published ticks precede the part that clients are to see.
     past: Option<SyncSender<()>>,
     file: PathBuf,
@@ -53,7 +53,7 @@ impl Service {
         Ok(Self {
             served: of_providers.chain([settings.service_id]).collect(),
             numbers: Numbers::new(settings.max_items),
-            hub: HubAlone::start(hub, &events::printed())?,
+            hub: RunningHub::alone(hub, &events::printed())?,
             config,
             past: None,
             file: file.to_owned(),
@@ -86,7 +86,7 @@ impl Service {
             0 => String::new(),
             before => format!(", with images of {} ticks before", thousands(before)),
         };
-        let address = self.hub.address();
+        let address = self.hub.address;
         anstream::eprintln!("the journal is served{images}; clients connect to {address}; Ctrl-C ends it");
         Ok(())
     }
