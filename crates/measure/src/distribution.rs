@@ -116,8 +116,7 @@ pub fn write_hgrm(out: &mut impl Write, recorder: &Recorder) -> Result<(), Error
             writeln!(out)?;
         }
     }
-    let (mean, deviation) =
-        if histogram.is_empty() { (0.0, 0.0) } else { (histogram.mean(), histogram.stdev()) };
+    let (mean, deviation) = (histogram.mean(), histogram.stdev());
     writeln!(out, "#[Mean    = {mean:>12.3}, StdDeviation   = {deviation:>12.3}]")?;
     let max = recorder.max_ns().unwrap_or(0) as f64;
     writeln!(out, "#[Max     = {max:>12.3}, Total count    = {:>12}]", histogram.len())?;
@@ -129,8 +128,6 @@ pub fn write_hgrm(out: &mut impl Write, recorder: &Recorder) -> Result<(), Error
 
 #[cfg(test)]
 mod tests {
-    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-
     use super::*;
 
     fn sample() -> Recorder {

@@ -71,7 +71,7 @@ impl Jitter {
         // Rounded to nearest, the ticks could end a nanosecond before the requested time.
         let duration =
             clock.ticks_in(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)).saturating_add(1);
-        let mut gaps = Gaps { clock: *clock, counted: Self::default() };
+        let mut jitter = Self { core, threshold_ns, ..Self::default() };
 
         let start = ticks_ordered();
         let mut last = start;
@@ -86,7 +86,7 @@ impl Jitter {
             shortest = shortest.min(gap);
             longest = longest.max(gap);
             if gap >= threshold {
-                gaps.add(gap);
+                jitter.count(clock, gap);
                 // The time for counting is not a gap.
                 last = ticks_ordered();
             }
@@ -100,15 +100,29 @@ impl Jitter {
             }
         };
         let ns = |ticks: u64| u64::try_from(clock.ns_between(Ticks(0), Ticks(ticks))).unwrap_or(0);
-        let mut jitter = gaps.counted;
-        jitter.core = core;
-        jitter.threshold_ns = threshold_ns;
         jitter.elapsed_ns = ns(elapsed);
         jitter.readings = readings;
         jitter.loop_ns = ns(shortest);
         jitter.gaps = jitter.recorder.percentiles();
         jitter.max_ns = ns(longest);
         Ok(jitter)
+    }
+
+    /// Counts a gap of this many ticks; separate from the loop, so that the loop stays small.
+    #[cold]
+    fn count(&mut self, clock: &Clock, ticks: u64) {
+        self.count_ns(clock.ns_between(Ticks(0), Ticks(ticks)));
+    }
+
+    fn count_ns(&mut self, gap_ns: i64) {
+        self.recorder.record(gap_ns);
+        let gap_ns = u64::try_from(gap_ns).unwrap_or(0);
+        self.over_1_us += u64::from(gap_ns > 1_000);
+        self.over_10_us += u64::from(gap_ns > 10_000);
+        self.over_100_us += u64::from(gap_ns > 100_000);
+        self.over_1_ms += u64::from(gap_ns > 1_000_000);
+        self.max_ns = self.max_ns.max(gap_ns);
+        self.lost_ns = self.lost_ns.saturating_add(gap_ns);
     }
 
     /// Returns a count of this measurement as a rate per second.
@@ -126,12 +140,6 @@ impl Jitter {
     /// The share of these nanoseconds in the measured time; 0 if that is 0.
     fn share(&self, ns: f64) -> f64 {
         if self.elapsed_ns == 0 { 0.0 } else { ns / self.elapsed_ns as f64 }
-    }
-
-    /// Returns the distribution of the counted gaps.
-    #[must_use]
-    pub fn recorder(&self) -> &Recorder {
-        &self.recorder
     }
 
     /// The share of moments, 0 to 1, at which a thread that became due would have waited for more than `ns`
@@ -164,45 +172,16 @@ pub fn floor_ns(cores: &[Jitter], quantile: f64) -> u64 {
     low
 }
 
-/// Counts gaps; separate from the loop, so that the loop stays small.
-struct Gaps {
-    clock: Clock,
-    counted: Jitter,
-}
-
-impl Gaps {
-    #[cold]
-    fn add(&mut self, ticks: u64) {
-        let gap_ns = self.clock.ns_between(Ticks(0), Ticks(ticks));
-        self.add_ns(gap_ns);
-    }
-
-    fn add_ns(&mut self, gap_ns: i64) {
-        let counted = &mut self.counted;
-        counted.recorder.record(gap_ns);
-        let gap_ns = u64::try_from(gap_ns).unwrap_or(0);
-        counted.over_1_us += u64::from(gap_ns > 1_000);
-        counted.over_10_us += u64::from(gap_ns > 10_000);
-        counted.over_100_us += u64::from(gap_ns > 100_000);
-        counted.over_1_ms += u64::from(gap_ns > 1_000_000);
-        counted.max_ns = counted.max_ns.max(gap_ns);
-        counted.lost_ns = counted.lost_ns.saturating_add(gap_ns);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn with_gaps(elapsed_ns: u64, gaps_ns: &[(i64, u64)]) -> Jitter {
-        let mut gaps = Gaps { clock: Clock::calibrate(), counted: Jitter::default() };
+        let mut jitter = Jitter { elapsed_ns, ..Jitter::default() };
         for &(gap_ns, times) in gaps_ns {
-            for _ in 0..times {
-                gaps.add_ns(gap_ns);
-            }
+            (0..times).for_each(|_| jitter.count_ns(gap_ns));
         }
-        gaps.counted.elapsed_ns = elapsed_ns;
-        gaps.counted
+        jitter
     }
 
     #[test]
@@ -244,7 +223,7 @@ mod tests {
         assert!(jitter.elapsed_ns >= 20_000_000 && jitter.readings > 0, "{jitter:?}");
         assert!(jitter.lost_ns <= jitter.elapsed_ns);
         assert!(jitter.loop_ns <= jitter.max_ns, "{jitter:?}");
-        assert_eq!(jitter.gaps.samples, jitter.recorder().samples());
+        assert_eq!(jitter.gaps.samples, jitter.recorder.samples());
         assert!(jitter.over_1_us <= jitter.gaps.samples);
         // Without the call of `stop`, the measurement would take a day.
         watched(Duration::from_secs(86_400), true);

@@ -44,18 +44,6 @@ impl Pacer {
         Self { rate_hz: rate_hz.clamp(1, Self::HIGHEST_RATE_HZ), start }
     }
 
-    /// Returns the rate in messages a second.
-    #[must_use]
-    pub fn rate_hz(&self) -> u64 {
-        self.rate_hz
-    }
-
-    /// Returns the due time of message 0.
-    #[must_use]
-    pub fn start(&self) -> Nanos {
-        self.start
-    }
-
     /// Returns the due time of message `k`. Costs two 64-bit divisions.
     #[inline]
     #[must_use]
@@ -130,7 +118,7 @@ mod tests {
         #[test]
         fn nothing_overflows(rate: u64, k: u64, start: u64, now: u64) {
             let pacer = Pacer::per_second(rate, Nanos(start));
-            prop_assert!(pacer.due(k) >= pacer.start());
+            prop_assert!(pacer.due(k) >= pacer.start);
             let due = pacer.due_by(Nanos(now));
             prop_assert!((now < start) == (due == 0));
         }
@@ -157,6 +145,6 @@ mod tests {
             assert!(woken >= until && clock.now() >= woken);
             assert!(pacer.due_by(woken) > k);
         }
-        assert!(pacer.wait(&clock, Nanos(0), Waiting::Spin) > pacer.start(), "the past is not waited for");
+        assert!(pacer.wait(&clock, Nanos(0), Waiting::Spin) > pacer.start, "the past is not waited for");
     }
 }

@@ -127,13 +127,13 @@ impl Recorder {
     /// Returns the arithmetic mean in nanoseconds, to three digits; 0 without samples.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
-        if self.samples() == 0 { 0.0 } else { self.histogram.mean() }
+        self.histogram.mean()
     }
 
     /// Returns the standard deviation in nanoseconds, to three digits; 0 without samples.
     #[must_use]
     pub fn deviation_ns(&self) -> f64 {
-        if self.samples() == 0 { 0.0 } else { self.histogram.stdev() }
+        self.histogram.stdev()
     }
 
     /// Returns the latency that the share `quantile` (0 to 1) of the samples does not exceed, in nanoseconds, to three

@@ -132,12 +132,6 @@ impl Series {
         self.rows
     }
 
-    /// Returns the rows of the windows that have ended.
-    #[must_use]
-    pub fn rows(&self) -> &[Window] {
-        &self.rows
-    }
-
     /// Returns the number of samples in windows beyond the limit, which have no row.
     #[must_use]
     pub fn beyond(&self) -> u64 {
@@ -183,7 +177,7 @@ mod tests {
             series.record(Nanos(k), 1);
         }
         series.record(Nanos(u64::MAX), 1);
-        assert_eq!((series.rows().len(), series.beyond()), (3, 70));
+        assert_eq!((series.rows.len(), series.beyond()), (3, 70));
         assert_eq!(series.finish().len(), 3);
     }
 }

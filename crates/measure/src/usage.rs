@@ -66,18 +66,18 @@ impl Usage {
         let text = |name: &str| {
             std::fs::read_to_string(path(name)).map_err(|source| Error::Read { path: path(name), source })
         };
-        let ticks = cpu_ticks(&text("stat")?)
+        let [user, system, threads] = cpu_ticks(&text("stat")?)
             .ok_or_else(|| Error::Unexpected { path: path("stat"), expected: "at least 20 numbers" })?;
         let status = text("status")?;
         let ns_per_tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         Ok(Self {
             monotonic_ns: monotonic_ns(),
-            user_ns: ticks.user.saturating_mul(ns_per_tick),
-            system_ns: ticks.system.saturating_mul(ns_per_tick),
+            user_ns: user.saturating_mul(ns_per_tick),
+            system_ns: system.saturating_mul(ns_per_tick),
             // A process that has ended and was not waited for has no memory lines.
             resident_bytes: kibibytes(&status, "VmRSS").unwrap_or(0),
             peak_resident_bytes: kibibytes(&status, "VmHWM").unwrap_or(0),
-            threads: ticks.threads,
+            threads,
             descriptors: descriptors(&path("fd"), process == "self"),
         })
     }
@@ -100,22 +100,16 @@ fn descriptors(folder: &Path, is_own: bool) -> u64 {
     count.saturating_sub(u64::from(is_own))
 }
 
-struct CpuTicks {
-    user: u64,
-    system: u64,
-    threads: u64,
-}
-
-/// Fields 14, 15 and 20 of `/proc/<pid>/stat` (proc_pid_stat(5)). The second field is the program's name in
+/// User time, system time (both in clock ticks) and threads: fields 14, 15 and 20 of `/proc/<pid>/stat` (proc_pid_stat(5)). The second field is the program's name in
 /// parentheses, which may contain spaces and parentheses; the text after the last parenthesis is regular.
-fn cpu_ticks(stat: &str) -> Option<CpuTicks> {
+fn cpu_ticks(stat: &str) -> Option<[u64; 3]> {
     let (_, rest) = stat.rsplit_once(')')?;
     // The first of these is field 3.
     let mut fields = rest.split_ascii_whitespace().skip(14 - 3);
     let user = fields.next()?.parse().ok()?;
     let system = fields.next()?.parse().ok()?;
     let threads = fields.nth(20 - 16)?.parse().ok()?;
-    Some(CpuTicks { user, system, threads })
+    Some([user, system, threads])
 }
 
 #[cfg(test)]
@@ -125,8 +119,7 @@ mod tests {
     #[test]
     fn reads_a_line_with_a_hostile_name() {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194304 100 0 0 0 250 31 0 0 20 0 5 0 100 1000 50 18446744073709551615";
-        let ticks = cpu_ticks(stat).unwrap();
-        assert_eq!((ticks.user, ticks.system, ticks.threads), (250, 31, 5));
+        assert_eq!(cpu_ticks(stat), Some([250, 31, 5]));
         for broken in ["", ")", "7 (x) S 1 2 3", "7 (x) S 1 7 7 0 -1 4194304 100 0 0 0 many 31 0 0 20 0 5"] {
             assert!(cpu_ticks(broken).is_none(), "{broken:?}");
         }

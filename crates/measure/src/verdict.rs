@@ -2,14 +2,15 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::figures::{duration, quantity, signed_duration, thousands};
 use crate::lateness::Trend;
 use crate::percentiles::{Percentiles, Rank};
 
 /// The verdict on a run, in order of precedence: the first that applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "SCREAMING-KEBAB-CASE")]
 #[non_exhaustive]
 pub enum Verdict {
     /// There was no run to judge: the load never started, a connection was lost, or the two ends' times do not match.
@@ -45,12 +46,6 @@ impl Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.word())
-    }
-}
-
-impl Serialize for Verdict {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
     }
 }
 
