@@ -108,17 +108,18 @@ impl TransportArgs {
             CompressionArg::Zlib => settings.compression_type = Compression::Zlib,
             CompressionArg::Lz4 => settings.compression_type = Compression::Lz4,
         }
-        let set = |to: &mut u32, from: Option<u32>| *to = from.unwrap_or(*to);
+        fn set<T: Copy>(to: &mut T, from: Option<T>) {
+            *to = from.unwrap_or(*to);
+        }
         set(&mut settings.guaranteed_output_buffers, self.guaranteed_output_buffers);
         set(&mut settings.num_input_buffers, self.num_input_buffers);
         set(&mut settings.high_water_mark, self.high_water_mark);
         set(&mut settings.sys_send_buf_size, self.sys_send_buf_size);
         set(&mut settings.sys_recv_buf_size, self.sys_recv_buf_size);
-        settings.max_fragment_size = self.max_fragment_size.unwrap_or(settings.max_fragment_size);
-        settings.tcp_nodelay = self.tcp_nodelay.unwrap_or(settings.tcp_nodelay);
-        settings.compression_level = self.compression_level.unwrap_or(settings.compression_level);
-        settings.connection_ping_timeout =
-            self.connection_ping_timeout.unwrap_or(settings.connection_ping_timeout);
+        set(&mut settings.max_fragment_size, self.max_fragment_size);
+        set(&mut settings.tcp_nodelay, self.tcp_nodelay);
+        set(&mut settings.compression_level, self.compression_level);
+        set(&mut settings.connection_ping_timeout, self.connection_ping_timeout);
     }
 
     fn tls_versions(&self) -> TlsVersions {

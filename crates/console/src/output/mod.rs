@@ -59,6 +59,11 @@ pub fn byte_rate(per_second: f64) -> String {
     figures::quantity(per_second, "B/s", true)
 }
 
+/// Formats a latency in nanoseconds; a dash if there is none.
+pub fn latency(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "–".to_owned(), figures::duration)
+}
+
 /// The verdict's word in its colour: green for a pass, yellow if the result is weaker than requested, red for a
 /// failure.
 pub fn painted(verdict: Verdict) -> String {
@@ -83,6 +88,7 @@ mod tests {
     fn rates_read_well() {
         assert_eq!(rate(1_234_567.0, "msgs"), "1.23 M msgs/s");
         assert_eq!(byte_rate(35_100_000.0), "35.1 MB/s");
+        assert_eq!((latency(Some(2_100)), latency(None)), ("2.1 µs".to_owned(), "–".to_owned()));
         assert_eq!(painted(Verdict::Pass), "\x1b[1;32mPASS\x1b[0m");
     }
 }
