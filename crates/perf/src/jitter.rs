@@ -188,15 +188,14 @@ fn row(core: &Measured) -> Vec<String> {
             figures::thousands(per_second.round() as u64)
         }
     };
-    let gap = |rank| core.gaps.at(rank).map_or_else(|| "–".to_owned(), figures::duration);
     vec![
         core.core.to_string(),
         often(core.over_1_us),
         often(core.over_10_us),
         often(core.over_100_us),
         often(core.over_1_ms),
-        gap(Rank::MEDIAN),
-        gap(Rank::P99),
+        output::latency(core.gaps.at(Rank::MEDIAN)),
+        output::latency(core.gaps.at(Rank::P99)),
         figures::duration(core.max_ns),
         format!("{:.3} %", core.lost_share() * 100.0),
         figures::duration(core.loop_ns),

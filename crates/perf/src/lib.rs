@@ -16,4 +16,5 @@ pub mod plot;
 pub mod report;
 pub mod ring;
 pub mod run_folder;
+mod spread;
 pub mod tick;

@@ -32,11 +32,12 @@ use tapeline_wire::pool::MAX_SLOTS;
 use self::floor::Floor;
 pub(crate) use self::plan::Exhausted;
 use self::plan::{At, BurstPlan, Decode, Pool, roomy};
-use self::report::{BurstMeasured, BurstReport};
+use self::report::{BurstReport, BurstSummary};
 use self::round::BurstOutcome;
 use self::stream::{MOST_MESSAGES, Stream};
 use crate::jitter;
 use crate::run_folder::RunFolder;
+use crate::spread::Spread;
 
 /// Hold back datagrams of a live feed, release them all at once, and measure the recovery time
 #[derive(Debug, Args)]
@@ -250,17 +251,25 @@ impl Burst {
             }
         }
         drop(progress);
-        Ok(Some(BurstReport::of(BurstMeasured {
+        let bare_ns = Spread::of(bare, u64::midpoint);
+        let pools = BurstSummary::all(plan, &pools, outcomes, bare_ns);
+        let (verdict, why) = report::judge(plan, &pools);
+        Ok(Some(BurstReport {
+            layout: report::LAYOUT,
+            kind: "burst",
             started,
+            started_utc: started.to_string(),
             settings: self.settings(plan),
-            plan: *plan,
+            verdict,
+            why,
+            advice: report::advice(plan, &pools),
             pools,
-            outcomes,
-            bare,
             floor,
+            bare_ns,
             jitter_floor_p99_ns: floor_ns(&noise, 0.99),
             environment: Environment::read(&clock),
-        })))
+            plan: *plan,
+        }))
     }
 
     /// The settings in use, defaults included.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
+use tapeline_console::arguments;
 use tapeline_measure::pin;
 use tapeline_wire::pool::{Policy, PoolKind};
 
@@ -52,14 +53,8 @@ impl Pool {
     }
 
     /// The name on the command line.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Spsc => "spsc",
-            Self::Malloc => "malloc",
-            Self::ListLock => "list-lock",
-            Self::ListCount => "list-count",
-            Self::Inline => "inline",
-        }
+    pub(super) fn name(self) -> String {
+        arguments::word(&self)
     }
 
     /// The corresponding pool of the wire crate, if it is a pool.
@@ -129,7 +124,6 @@ pub(super) struct BurstPlan {
 }
 
 impl BurstPlan {
-    /// Datagrams a second.
     pub(super) fn datagrams_hz(&self) -> f64 {
         self.rate_hz as f64 / self.stream.messages as f64
     }

@@ -20,12 +20,12 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// The results without a receiving thread and without a pool: the decoder receives.
-    pub(super) fn inline(receiver: &mut UdpReceiver) -> Self {
+    /// The results without a release. Without a receiving thread and a pool, the decoder receives.
+    pub(super) fn of(receiver: &mut UdpReceiver, pool: Option<&Intake>) -> Self {
         Self {
             released: None,
-            counters: PoolCounters::default(),
-            pages: Pages::Ordinary,
+            counters: pool.map(Intake::counters).unwrap_or_default(),
+            pages: pool.map_or(Pages::Ordinary, Intake::pages),
             kernel_drops: receiver.ask_kernel_drops(),
             receive_buffer: receiver.receive_buffer().got,
         }
@@ -75,11 +75,5 @@ pub(super) fn receive(
             thread::yield_now();
         }
     }
-    Ok(Taken {
-        released,
-        counters: intake.counters(),
-        pages: intake.pages(),
-        kernel_drops: receiver.ask_kernel_drops(),
-        receive_buffer: receiver.receive_buffer().got,
-    })
+    Ok(Taken { released, ..Taken::of(&mut receiver, Some(&intake)) })
 }

@@ -14,32 +14,14 @@ use super::plan::{At, BurstPlan, Pool, roomy};
 use super::round::BurstOutcome;
 use crate::plot::{Curve, Curves, Scale};
 use crate::run_folder::RunFolder;
+use crate::spread::Spread;
 
 /// The layout of `run.json`. It is incremented when a field changes its meaning or is removed.
-const LAYOUT: u32 = 2;
+pub(super) const LAYOUT: u32 = 2;
 /// A feeder whose median lateness before the hold exceeds this does not send the requested load.
 const LATE_NS: u64 = 2_000_000;
 
-/// A figure over several rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct RoundSpread {
-    pub(super) median: u64,
-    pub(super) least: u64,
-    pub(super) most: u64,
-}
-
-impl RoundSpread {
-    /// The spread of values in any order; `None` without values.
-    pub(super) fn of(values: impl IntoIterator<Item = u64>) -> Option<Self> {
-        let mut values: Vec<u64> = values.into_iter().collect();
-        values.sort_unstable();
-        let (least, most) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median =
-            if values.len() % 2 == 1 { values[middle] } else { values[middle - 1].midpoint(values[middle]) };
-        Some(Self { median, least, most })
-    }
-
+impl Spread<u64> {
     fn durations(&self) -> String {
         format!("{} ({})", figures::duration(self.median), self.range())
     }
@@ -54,7 +36,7 @@ impl RoundSpread {
 pub(super) struct BurstSummary {
     pub(super) pool: Pool,
     /// The drain, over the rounds that drained.
-    pub(super) drain_ns: Option<RoundSpread>,
+    pub(super) drain_ns: Option<Spread<u64>>,
     /// Number of rounds that did not drain before the give-up time.
     pub(super) not_drained: usize,
     pub(super) peak_backlog: u64,
@@ -78,12 +60,32 @@ pub(super) struct BurstSummary {
 }
 
 impl BurstSummary {
+    /// The pools, each beside the first one and, if the feeder withheld the datagrams, beside bare sending.
+    pub(super) fn all(
+        plan: &BurstPlan,
+        pools: &[Pool],
+        mut outcomes: Vec<BurstOutcome>,
+        bare_ns: Option<Spread<u64>>,
+    ) -> Vec<Self> {
+        let of =
+            |pool: &Pool| Self::of(*pool, outcomes.extract_if(.., |round| round.pool == *pool).collect());
+        let mut pools: Vec<Self> = pools.iter().map(of).collect();
+        let bare = bare_ns.filter(|_| plan.at == At::Sender).map(|bare| bare.median);
+        let first = pools.first().and_then(|pool| pool.drain_ns).map(|drain| drain.median);
+        for pool in &mut pools {
+            let own = pool.drain_ns.map(|drain| drain.median);
+            let beside = |other: Option<u64>| other.zip(own).map(|(of, own)| own as f64 / of.max(1) as f64);
+            (pool.to_first, pool.to_bare) = (beside(first), beside(bare));
+        }
+        pools
+    }
+
     fn of(pool: Pool, rounds: Vec<BurstOutcome>) -> Self {
         let sum = |of: fn(&BurstOutcome) -> u64| rounds.iter().map(of).sum();
         let most = |of: fn(&BurstOutcome) -> u64| rounds.iter().map(of).max().unwrap_or(0);
         Self {
             pool,
-            drain_ns: RoundSpread::of(rounds.iter().filter_map(|round| round.drain_ns)),
+            drain_ns: Spread::of(rounds.iter().filter_map(|round| round.drain_ns), u64::midpoint),
             not_drained: rounds.iter().filter(|round| round.drain_ns.is_none()).count(),
             peak_backlog: most(|round| round.peak_backlog),
             steady_backlog: most(|round| round.steady_backlog),
@@ -114,76 +116,27 @@ impl BurstSummary {
 /// Everything about a run: the contents of `run.json`, and of the printed summary.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct BurstReport {
-    layout: u32,
-    kind: &'static str,
-    started: Nanos,
-    started_utc: String,
-    settings: serde_json::Value,
-    pub(super) verdict: Verdict,
-    why: String,
-    /// Limits that were too small, each with how to raise it.
-    advice: Vec<String>,
-    pools: Vec<BurstSummary>,
-    floor: Floor,
-    /// Bare sending and receiving of the withheld datagrams, measured between the rounds.
-    bare_ns: Option<RoundSpread>,
-    /// The jitter floor of the cores at the 99th percentile, measured before the rounds.
-    jitter_floor_p99_ns: u64,
-    environment: Environment,
-    #[serde(skip)]
-    plan: BurstPlan,
-}
-
-/// The measurements of a run.
-#[derive(Debug)]
-pub(super) struct BurstMeasured {
+    pub(super) layout: u32,
+    pub(super) kind: &'static str,
     pub(super) started: Nanos,
+    pub(super) started_utc: String,
     pub(super) settings: serde_json::Value,
-    pub(super) plan: BurstPlan,
-    pub(super) pools: Vec<Pool>,
-    pub(super) outcomes: Vec<BurstOutcome>,
-    pub(super) bare: Vec<u64>,
+    pub(super) verdict: Verdict,
+    pub(super) why: String,
+    /// Limits that were too small, each with how to raise it.
+    pub(super) advice: Vec<String>,
+    pub(super) pools: Vec<BurstSummary>,
     pub(super) floor: Floor,
+    /// Bare sending and receiving of the withheld datagrams, measured between the rounds.
+    pub(super) bare_ns: Option<Spread<u64>>,
+    /// The jitter floor of the cores at the 99th percentile, measured before the rounds.
     pub(super) jitter_floor_p99_ns: u64,
     pub(super) environment: Environment,
+    #[serde(skip)]
+    pub(super) plan: BurstPlan,
 }
 
 impl BurstReport {
-    pub(super) fn of(measured: BurstMeasured) -> Self {
-        let BurstMeasured { plan, mut outcomes, .. } = measured;
-        let mut pools: Vec<BurstSummary> = Vec::new();
-        for pool in measured.pools {
-            let (of_pool, others) = outcomes.into_iter().partition(|outcome| outcome.pool == pool);
-            outcomes = others;
-            pools.push(BurstSummary::of(pool, of_pool));
-        }
-        let bare_ns = RoundSpread::of(measured.bare);
-        let bare = bare_ns.filter(|_| plan.at == At::Sender).map(|bare| bare.median);
-        let first = pools.first().and_then(|pool| pool.drain_ns).map(|drain| drain.median);
-        for pool in &mut pools {
-            let own = pool.drain_ns.map(|drain| drain.median);
-            let beside = |other: Option<u64>| other.zip(own).map(|(of, own)| own as f64 / of.max(1) as f64);
-            (pool.to_first, pool.to_bare) = (beside(first), beside(bare));
-        }
-        let (verdict, why) = judge(&plan, &pools);
-        Self {
-            layout: LAYOUT,
-            kind: "burst",
-            started: measured.started,
-            started_utc: measured.started.to_string(),
-            settings: measured.settings,
-            verdict,
-            why,
-            advice: advice(&plan, &pools),
-            pools,
-            floor: measured.floor,
-            bare_ns,
-            jitter_floor_p99_ns: measured.jitter_floor_p99_ns,
-            environment: measured.environment,
-            plan,
-        }
-    }
-
     /// The summary for people.
     pub(super) fn summary(&self, folder: &RunFolder) -> String {
         let mut text = format!("{}: {}\n", output::painted(self.verdict), self.why);
@@ -249,12 +202,11 @@ impl BurstReport {
         let mut table = output::table(headings.split(", "));
         for pool in &self.pools {
             let count = figures::thousands;
-            let at = |of: &Percentiles, rank| of.at(rank).map_or_else(|| "–".to_owned(), figures::duration);
             table.add_row([
-                pool.pool.name().to_owned(),
+                pool.pool.name(),
                 pool.drain_ns.map_or_else(|| "never".to_owned(), |drain| figures::duration(drain.median)),
                 pool.drain_ns.map_or_else(|| "–".to_owned(), |drain| drain.range()),
-                pool.to_first.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
+                ratio(pool),
                 count(pool.peak_backlog),
                 count(pool.high_water),
                 count(pool.misses),
@@ -325,9 +277,9 @@ impl BurstReport {
             Ok(())
         })?;
         let meanwhile = |pool: &BurstSummary| merged(&pool.rounds, |round| &round.recorders.meanwhile);
-        let hops: Vec<(&str, Recorder)> =
+        let hops: Vec<(String, Recorder)> =
             self.pools.iter().map(|pool| (pool.pool.name(), meanwhile(pool))).collect();
-        let named: Vec<(&str, &Recorder)> = hops.iter().map(|(name, recorder)| (*name, recorder)).collect();
+        let named: Vec<_> = hops.iter().map(|(name, recorder)| (name.as_str(), recorder)).collect();
         let rounds = self.rounds().count() as u32;
         folder.write_latency(self.started, self.plan.duration() * rounds.max(1), &named)?;
         let svg = self.plot().svg();
@@ -336,7 +288,6 @@ impl BurstReport {
 
     /// The pools and the floors, for a page.
     fn markdown(&self) -> String {
-        let at = |of: &Percentiles, rank| of.at(rank).map_or_else(|| "–".to_owned(), figures::duration);
         let mut text = String::from(
             "| pool | drain | beside the first | peak backlog | pool misses | kernel drops | lost | live p50 | live p99 |\n\
              |---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
@@ -351,7 +302,7 @@ impl BurstReport {
                     (_, rounds) =>
                         format!("not within {:.0} s in {rounds} rounds", self.plan.give_up.as_secs_f64()),
                 },
-                pool.to_first.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
+                ratio(pool),
                 figures::thousands(pool.peak_backlog),
                 figures::thousands(pool.misses),
                 figures::thousands(pool.kernel_drops),
@@ -418,11 +369,18 @@ impl BurstReport {
     }
 }
 
-/// The latencies of all rounds.
 fn merged(rounds: &[BurstOutcome], of: fn(&BurstOutcome) -> &Recorder) -> Recorder {
     let mut all = Recorder::new();
     rounds.iter().for_each(|round| all.merge(of(round)));
     all
+}
+
+fn at(latency: &Percentiles, rank: Rank) -> String {
+    output::latency(latency.at(rank))
+}
+
+fn ratio(pool: &BurstSummary) -> String {
+    pool.to_first.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"))
 }
 
 fn plural(count: u64, what: &str) -> String {
@@ -430,38 +388,29 @@ fn plural(count: u64, what: &str) -> String {
 }
 
 /// The verdict on the first pool, which is the one under test; a loss in any pool counts.
-fn judge(plan: &BurstPlan, pools: &[BurstSummary]) -> (Verdict, String) {
+pub(super) fn judge(plan: &BurstPlan, pools: &[BurstSummary]) -> (Verdict, String) {
     let Some(first) = pools.first() else {
         return (Verdict::GeneratorLimited, "nothing was measured".to_owned());
     };
+    let mut rounds = pools.iter().flat_map(|pool| &pool.rounds);
     let lost: u64 = pools.iter().map(|pool| pool.lost_messages).sum();
-    let wrong: Vec<&BurstOutcome> = pools
-        .iter()
-        .flat_map(|pool| &pool.rounds)
-        .filter(|round| {
-            round.lost_messages == 0
-                && (!round.books_are_right || round.malformed > 0 || round.repeated_messages > 0)
-        })
-        .collect();
     if lost > 0 {
-        let sent: u64 = pools.iter().flat_map(|pool| &pool.rounds).map(|round| round.sent_messages).sum();
-        return (
-            Verdict::Lossy,
-            format!("{} of {} messages lost", figures::thousands(lost), figures::thousands(sent)),
-        );
+        let sent: u64 = rounds.map(|round| round.sent_messages).sum();
+        let why = format!("{} of {} messages lost", figures::thousands(lost), figures::thousands(sent));
+        return (Verdict::Lossy, why);
     }
-    if let Some(round) = wrong.first() {
-        return (
-            Verdict::Lossy,
-            format!(
-                "{}, round {}: {} messages came twice or late, {} could not be read, the books are {}",
-                round.pool.name(),
-                round.round,
-                round.repeated_messages,
-                round.malformed,
-                if round.books_are_right { "right" } else { "wrong" }
-            ),
+    let is_wrong =
+        |round: &&BurstOutcome| !round.books_are_right || round.malformed > 0 || round.repeated_messages > 0;
+    if let Some(round) = rounds.find(is_wrong) {
+        let why = format!(
+            "{}, round {}: {} messages came twice or late, {} could not be read, the books are {}",
+            round.pool.name(),
+            round.round,
+            round.repeated_messages,
+            round.malformed,
+            if round.books_are_right { "right" } else { "wrong" }
         );
+        return (Verdict::Lossy, why);
     }
     let late = first.rounds.iter().filter_map(|round| round.sender_lateness.at(Rank::MEDIAN)).max();
     if let Some(late) = late.filter(|late| *late > LATE_NS) {
@@ -471,11 +420,8 @@ fn judge(plan: &BurstPlan, pools: &[BurstSummary]) -> (Verdict, String) {
     }
     let give_up = figures::duration(u64::try_from(plan.give_up.as_nanos()).unwrap_or(u64::MAX));
     let Some(drain) = first.drain_ns.filter(|_| first.not_drained == 0) else {
-        let why = format!(
-            "{} of {} rounds had not drained {give_up} after the release",
-            first.not_drained,
-            first.rounds.len()
-        );
+        let (failed, all) = (first.not_drained, first.rounds.len());
+        let why = format!("{failed} of {all} rounds had not drained {give_up} after the release");
         return (Verdict::Overload, why);
     };
     let held = first.rounds.iter().map(|round| round.held).min().unwrap_or(0);
@@ -515,7 +461,7 @@ fn shortfall(plan: &BurstPlan, held: u64, exhaustions: u64) -> Option<String> {
 }
 
 /// The buffers that were too small, each with how to raise it.
-fn advice(plan: &BurstPlan, pools: &[BurstSummary]) -> Vec<String> {
+pub(super) fn advice(plan: &BurstPlan, pools: &[BurstSummary]) -> Vec<String> {
     let rounds = || pools.iter().flat_map(|pool| &pool.rounds);
     let mut advice = Vec::new();
     let kernel_drops: u64 = rounds().map(|round| round.kernel_drops).sum();
@@ -558,14 +504,6 @@ fn advice(plan: &BurstPlan, pools: &[BurstSummary]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_spread_is_of_the_values_in_order() {
-        assert_eq!(RoundSpread::of([]), None);
-        assert_eq!(RoundSpread::of([5]), Some(RoundSpread { median: 5, least: 5, most: 5 }));
-        assert_eq!(RoundSpread::of([9, 1, 5]), Some(RoundSpread { median: 5, least: 1, most: 9 }));
-        assert_eq!(RoundSpread::of([9, 1, 5, 7]), Some(RoundSpread { median: 6, least: 1, most: 9 }));
-    }
 
     #[test]
     fn a_burst_that_was_not_the_one_asked_for_falls_short() {

@@ -39,7 +39,6 @@ pub(super) struct BurstOutcome {
     pub(super) held: u64,
     /// The backlog (datagrams due but not decoded) in the steady state before the hold.
     pub(super) steady_backlog: u64,
-    /// The largest backlog.
     pub(super) peak_backlog: u64,
     /// Requests that the pool served with an empty slot.
     pub(super) hits: u64,
@@ -210,7 +209,7 @@ fn take(
                 plan.bind(2)?;
                 let mut socket = Socket::new(receiver);
                 let decoded = decode(plan, &mut socket, timetable, clock, told).map_err(of_socket)?;
-                Ok((Taken::inline(&mut socket.receiver), decoded))
+                Ok((Taken::of(&mut socket.receiver, None), decoded))
             }))
         });
     };
@@ -264,10 +263,13 @@ impl Looks<'_> {
 
     fn peak(&self, from: Nanos, released: Nanos, to: Nanos) -> u64 {
         let looks = self.notes.iter().filter(|note| (from..=to).contains(&note.at));
-        // The decoder may have no note at the moment of the release.
+        looks.map(|note| self.backlog(note)).max().unwrap_or(0).max(self.at_release(released))
+    }
+
+    /// The decoder may have no note at the moment of the release.
+    fn at_release(&self, released: Nanos) -> u64 {
         let done = self.notes.iter().rfind(|note| note.at <= released).map_or(0, |note| note.progress);
-        let at_release = self.timetable.due_by(released).saturating_sub(done);
-        looks.map(|note| self.backlog(note)).max().unwrap_or(0).max(at_release)
+        self.timetable.due_by(released).saturating_sub(done)
     }
 
     /// The backlog curve from the release until some time after the drain, thinned out: the largest of
@@ -284,9 +286,7 @@ impl Looks<'_> {
             let highest = notes.iter().max_by_key(|note| self.backlog(note))?;
             Some((highest.at.since(released), self.backlog(highest)))
         });
-        let done = self.notes.iter().rfind(|note| note.at <= released).map_or(0, |note| note.progress);
-        let first = (0, self.timetable.due_by(released).saturating_sub(done));
-        std::iter::once(first).chain(points).collect()
+        std::iter::once((0, self.at_release(released))).chain(points).collect()
     }
 }
 

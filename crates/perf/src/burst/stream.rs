@@ -6,7 +6,6 @@ use tapeline_measure::{Nanos, Pacer};
 
 /// Approximate number of orders that rest on the books after the opening.
 const RESTING: u64 = 2_000;
-/// Number of stocks.
 const STOCKS: u64 = 50;
 /// Number of price steps from the touch within which orders are placed.
 const DEPTH: u64 = 50;

@@ -33,13 +33,10 @@ fn governor(machine: &Machine) -> Found {
         .flat_map(|(_, cores)| cores)
         .copied()
         .collect();
-    if slow.is_empty() {
-        return Ok(Finding::good(values_text(&values)));
-    }
     let why = "other governors raise the frequency only once there has been load, so the first messages of a burst are \
                slow (kernel, admin-guide/pm/cpufreq)";
     let command = format!("echo performance | sudo tee {}", files_of(&slow, "cpufreq/scaling_governor"));
-    Ok(Finding::improvable(values_text(&values), "performance", why).by(command))
+    Ok(Finding::judged(slow.is_empty(), values_text(&values), "performance", why).by(command))
 }
 
 fn frequency_limit(machine: &Machine) -> Found {
@@ -57,16 +54,13 @@ fn frequency_limit(machine: &Machine) -> Found {
         }
         Ok(ghz(most))
     })?;
-    if capped.is_empty() {
-        return Ok(Finding::good(values_text(&values)));
-    }
     let why = "whatever is bound by the processor takes longer by as much (kernel, admin-guide/pm/cpufreq: scaling_max_freq)";
     let command = format!("echo {possible} | sudo tee {}", files_of(&capped, "cpufreq/scaling_max_freq"));
-    Ok(Finding::improvable(values_text(&values), ghz(possible), why).by(command))
+    Ok(Finding::judged(capped.is_empty(), values_text(&values), ghz(possible), why).by(command))
 }
 
 fn sleep_states(machine: &Machine) -> Found {
-    if machine.kernel_arguments()?.iter().any(|argument| argument == "idle=poll") {
+    if machine.files.line("proc/cmdline")?.split_whitespace().any(|argument| argument == "idle=poll") {
         return Ok(Finding::good("none: idle=poll"));
     }
     let driver = machine.files.line("sys/devices/system/cpu/cpuidle/current_driver")?;
@@ -90,13 +84,10 @@ fn sleep_states(machine: &Machine) -> Found {
         }
         Ok(format!("down to {}, {} µs to wake", deepest.1, deepest.0))
     })?;
-    if deep.is_empty() {
-        return Ok(Finding::good(values_text(&values)));
-    }
     let why = "a core that sleeps deeply wakes late, on top of whatever woke it (kernel, admin-guide/pm/cpuidle: latency)";
     let command = format!("sudo cpupower -c {} idle-set -D {LONGEST_WAKE_US}", figures::list(&deep));
     let better = format!("no state that takes {LONGEST_WAKE_US} µs or more to wake from");
-    Ok(Finding::improvable(values_text(&values), better, why).by(command))
+    Ok(Finding::judged(deep.is_empty(), values_text(&values), better, why).by(command))
 }
 
 fn isolated(machine: &Machine) -> Found {
@@ -227,8 +218,8 @@ fn memory_nodes(machine: &Machine) -> Found {
     let why = "memory of another node is farther away, and balancing takes pages from a running thread to move them (kernel, \
                admin-guide/sysctl/kernel: numa_balancing)";
     Ok(match used.as_slice() {
-        [_] if !balances => Finding::good(found),
-        [_] => Finding::improvable(found, "no balancing", why).by("sudo sysctl -w kernel.numa_balancing=0"),
+        [_] => Finding::judged(!balances, found, "no balancing", why)
+            .by("sudo sysctl -w kernel.numa_balancing=0"),
         _ => {
             let node = used.first().copied().unwrap_or(0);
             Finding::improvable(found, "plant, feeds and readers on one node", why)

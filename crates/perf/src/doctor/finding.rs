@@ -58,8 +58,19 @@ impl Finding {
         }
     }
 
-    /// Adds the command that changes the setting.
+    /// Good, or one that could be better.
+    pub(super) fn judged(
+        is_good: bool,
+        found: impl Into<String>,
+        better: impl Into<String>,
+        why: &'static str,
+    ) -> Self {
+        if is_good { Self::good(found) } else { Self::improvable(found, better, why) }
+    }
+
+    /// Adds the command that changes the setting, unless the setting is good.
     pub(super) fn by(self, command: impl Into<String>) -> Self {
-        Self { command: Some(command.into()), ..self }
+        let command = self.better.is_some().then(|| command.into());
+        Self { command, ..self }
     }
 }

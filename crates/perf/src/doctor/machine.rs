@@ -46,11 +46,6 @@ impl Machine {
         Ok(values)
     }
 
-    /// The kernel's command line, word by word.
-    pub(super) fn kernel_arguments(&self) -> Result<Vec<String>, Error> {
-        Ok(self.files.line("proc/cmdline")?.split_whitespace().map(str::to_owned).collect())
-    }
-
     /// The distribution's command that adds an argument to the kernel's command line for the next boot.
     pub(super) fn kernel_argument(&self, argument: &str) -> String {
         if ["usr/sbin/grubby", "usr/bin/grubby"].iter().any(|path| self.files.path(path).exists()) {

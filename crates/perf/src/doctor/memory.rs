@@ -36,22 +36,18 @@ fn huge_pages(machine: &Machine) -> Found {
 
 fn defragmenting(machine: &Machine) -> Found {
     let choice = machine.files.chosen("sys/kernel/mm/transparent_hugepage/defrag")?;
-    if choice != "always" {
-        return Ok(Finding::good(choice));
-    }
     let why = "a thread that touches new memory waits while the kernel moves pages together (kernel, admin-guide/mm/transhuge: \
                defrag)";
-    Ok(Finding::improvable(choice, "defer+madvise: only for those that ask", why)
+    let is_good = choice != "always";
+    Ok(Finding::judged(is_good, choice, "defer+madvise: only for those that ask", why)
         .by("echo defer+madvise | sudo tee /sys/kernel/mm/transparent_hugepage/defrag"))
 }
 
 fn huge_pages_of_rings(machine: &Machine) -> Found {
     let choice = machine.files.chosen("sys/kernel/mm/transparent_hugepage/shmem_enabled")?;
-    if choice != "never" && choice != "deny" {
-        return Ok(Finding::good(choice));
-    }
     let why = "ring pub --huge-pages has none for shared memory otherwise (kernel, admin-guide/mm/transhuge: shmem_enabled)";
-    Ok(Finding::improvable(choice, "advise", why)
+    let is_good = choice != "never" && choice != "deny";
+    Ok(Finding::judged(is_good, choice, "advise", why)
         .by("echo advise | sudo tee /sys/kernel/mm/transparent_hugepage/shmem_enabled"))
 }
 
@@ -81,12 +77,9 @@ fn room_for_rings(machine: &Machine) -> Found {
 /// Judges the size of `/dev/shm` and its free space, in bytes.
 pub(super) fn room_text(size: u64, free: u64) -> Finding {
     let found = format!("{} of {} MiB are free in /dev/shm", free / MIB, size / MIB);
-    if free >= ROOM_FOR_RINGS {
-        return Finding::good(found);
-    }
     let why = "a ring is 8 MiB unless told otherwise, and one that finds no room is not made; containers have 64 MiB unless told \
                otherwise (--shm-size)";
-    Finding::improvable(found, format!("{} MiB free", ROOM_FOR_RINGS / MIB), why)
+    Finding::judged(free >= ROOM_FOR_RINGS, found, format!("{} MiB free", ROOM_FOR_RINGS / MIB), why)
         .by("sudo mount -o remount,size=1G /dev/shm")
 }
 
@@ -122,11 +115,8 @@ fn swapping(machine: &Machine) -> Found {
     }
     let swappiness = machine.files.number("proc/sys/vm/swappiness")?;
     let found = format!("{} MiB of swap, vm.swappiness {swappiness}", swap / 1024);
-    if swappiness <= 1 {
-        return Ok(Finding::good(found));
-    }
     let why = "a page of an idle program's that was swapped out costs a read of a disk when it wakes (kernel, admin-guide/sysctl/vm)";
-    Ok(Finding::improvable(found, "vm.swappiness 1", why).by("sudo sysctl -w vm.swappiness=1"))
+    Ok(Finding::judged(swappiness <= 1, found, "vm.swappiness 1", why).by("sudo sysctl -w vm.swappiness=1"))
 }
 
 fn zone_reclaim(machine: &Machine) -> Found {
@@ -142,11 +132,9 @@ fn zone_reclaim(machine: &Machine) -> Found {
 fn locked_memory(machine: &Machine) -> Found {
     let limit = limit(machine, "Max locked memory")?;
     let found = limit.map_or("no limit".to_owned(), |limit| format!("{} KiB", limit / 1024));
-    if limit.is_none_or(|limit| limit >= LOCKED) {
-        return Ok(Finding::good(found));
-    }
     let why = "ring pub and sub --lock-memory keep a ring from being swapped out, and can lock no more than that (getrlimit(2))";
-    Ok(Finding::improvable(found, format!("{} MiB or no limit", LOCKED / MIB), why)
+    let is_good = limit.is_none_or(|limit| limit >= LOCKED);
+    Ok(Finding::judged(is_good, found, format!("{} MiB or no limit", LOCKED / MIB), why)
         .by("sudo prlimit --pid $$ --memlock=unlimited"))
 }
 

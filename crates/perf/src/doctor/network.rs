@@ -36,10 +36,7 @@ fn send_buffers(machine: &Machine) -> Found {
 fn buffers(setting: &str, most: i64, wanted: i64, why: &'static str) -> Finding {
     let kib = |bytes: i64| format!("{} KiB", figures::thousands((bytes / 1024).unsigned_abs()));
     let found = format!("up to {}", kib(most));
-    if most >= wanted {
-        return Finding::good(found);
-    }
-    Finding::improvable(found, kib(wanted), why).by(format!("sudo sysctl -w {setting}={wanted}"))
+    Finding::judged(most >= wanted, found, kib(wanted), why).by(format!("sudo sysctl -w {setting}={wanted}"))
 }
 
 fn datagrams_lost(machine: &Machine) -> Found {
@@ -91,23 +88,18 @@ fn busy_polling(machine: &Machine) -> Found {
     let reads = machine.files.number("proc/sys/net/core/busy_read")?;
     let polls = machine.files.number("proc/sys/net/core/busy_poll")?;
     let found = format!("read {reads} µs, poll {polls} µs");
-    if reads > 0 && polls > 0 {
-        return Ok(Finding::good(found));
-    }
     let why = "a read that finds nothing looks at the card itself for so long instead of waiting for its interrupt; costs the \
                core (kernel, admin-guide/sysctl/net: recommended 50)";
-    Ok(Finding::improvable(found, "50 µs each, where cores can be spared and the card can", why)
+    let better = "50 µs each, where cores can be spared and the card can";
+    Ok(Finding::judged(reads > 0 && polls > 0, found, better, why)
         .by("sudo sysctl -w net.core.busy_read=50 net.core.busy_poll=50"))
 }
 
 fn congestion_control(machine: &Machine) -> Found {
     let control = machine.files.line("proc/sys/net/ipv4/tcp_congestion_control")?;
-    if control != "bbr" {
-        return Ok(Finding::good(control));
-    }
     let why = "bbr spreads what is sent over time by the rate that it found before: a burst to clients nearby waits for its \
                timers (draft-ietf-ccwg-bbr: pacing)";
-    Ok(Finding::improvable(control, "cubic, for clients nearby", why)
+    Ok(Finding::judged(control != "bbr", &control, "cubic, for clients nearby", why)
         .by("sudo sysctl -w net.ipv4.tcp_congestion_control=cubic"))
 }
 

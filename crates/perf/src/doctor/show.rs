@@ -18,7 +18,6 @@ pub(super) struct Looked {
 /// All findings.
 #[derive(Debug, Serialize)]
 pub(super) struct MachineReport<'a> {
-    /// The cores that should be quiet.
     quiet_cores: &'a [usize],
     pub(super) could_be_better: usize,
     unknown: usize,

@@ -22,13 +22,11 @@ const PROFILES: [&str; 5] =
 fn tuned(machine: &Machine) -> Found {
     let profile = machine.files.line("etc/tuned/active_profile")?;
     // Several can be active.
-    if profile.split_whitespace().any(|word| PROFILES.contains(&word)) {
-        return Ok(Finding::good(profile));
-    }
+    let is_good = profile.split_whitespace().any(|word| PROFILES.contains(&word));
     let found = if profile.is_empty() { "none".to_owned() } else { profile };
     let why =
         "sets governor, sleep states, huge pages, balancing and busy polling together (tuned-profiles(7))";
-    Ok(Finding::improvable(found, "network-latency", why).by("sudo tuned-adm profile network-latency"))
+    Ok(Finding::judged(is_good, found, "network-latency", why).by("sudo tuned-adm profile network-latency"))
 }
 
 fn processor_share(machine: &Machine) -> Found {
@@ -103,12 +101,10 @@ fn joined(folder: &str, path: &str) -> String {
 fn open_files(machine: &Machine) -> Found {
     let limit = limit(machine, "Max open files")?;
     let found = limit.map_or("no limit".to_owned(), figures::thousands);
-    if limit.is_none_or(|limit| limit >= OPEN_FILES) {
-        return Ok(Finding::good(found));
-    }
     let why = "a hub lets in 1,000 clients unless told otherwise, and each is an open file; beyond the limit nobody is let in \
                (getrlimit(2))";
-    Ok(Finding::improvable(found, figures::thousands(OPEN_FILES), why)
+    let is_good = limit.is_none_or(|limit| limit >= OPEN_FILES);
+    Ok(Finding::judged(is_good, found, figures::thousands(OPEN_FILES), why)
         .by("sudo prlimit --pid $$ --nofile=65536"))
 }
 

@@ -96,7 +96,6 @@ impl Outlet for Passage<'_> {
     }
 }
 
-/// A ledger entry as JSON.
 fn described(entry: &Entry) -> serde_json::Value {
     let mut line = json!({ "line": entry.line.letter(), "datagram": entry.datagram });
     if let Some(numbers) = entry.numbers {
@@ -127,14 +126,10 @@ impl Faults {
                 format!("'{fault}' is for a line that does not exist; number of lines: {}", lines.len());
             return Err(Hinted::new(what, "--also GROUP:PORT adds line B").into());
         }
-        let file = match &arguments.fault_log {
-            None => None,
-            Some(path) => {
-                let file = File::create(path)
-                    .with_context(|| format!("cannot write the ledger {}", paths::shown(&path)))?;
-                Some(BufWriter::new(file))
-            }
+        let create = |path: &FilePath| {
+            File::create(path).with_context(|| format!("cannot write the ledger {}", paths::shown(&path)))
         };
+        let file = arguments.fault_log.as_ref().map(create).transpose()?.map(BufWriter::new);
         if script.is_empty() {
             return Ok(None);
         }

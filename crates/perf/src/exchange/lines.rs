@@ -195,7 +195,6 @@ impl Lines {
         self.faults.as_ref().map(|faults| faults.done().clone())
     }
 
-    /// Number of lines.
     pub(super) fn count(&self) -> usize {
         self.senders.len()
     }

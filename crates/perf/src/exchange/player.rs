@@ -6,16 +6,13 @@ use serde::Serialize;
 use tapeline_console::output::Progress;
 use tapeline_console::stop::Stop;
 use tapeline_feed::capture::LARGEST_PACKET;
-use tapeline_feed::moldudp64::{MoldSession, end_of_session};
+use tapeline_feed::moldudp64::MoldSession;
 use tapeline_feed::simulate::Schedule;
 use tapeline_measure::{Clock, Nanos, Waiting};
 
 use super::faults::Done;
 use super::lines::{BATCH, Lines, Staged};
-use super::sending::{ENDS, Sending};
-
-/// Interval of repeated end-of-session packets.
-const END_AGAIN_NS: u64 = 1_000_000_000;
+use super::sending::Sending;
 
 /// When datagrams are due.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,22 +122,18 @@ impl Player {
         if (self.due > self.now || self.staged.len() == BATCH) && !self.flush()? {
             return Ok(false);
         }
-        if self.due > self.now && !self.wait(sequence)? {
-            return Ok(false);
+        if self.due > self.now {
+            // Sends a heartbeat for every second of silence.
+            let silence = sequence.map(|sequence| (self.session, sequence));
+            let woken = self.out.wait(self.due, self.out.lines.carried.datagrams, silence)?;
+            let Some(now) = woken else { return Ok(false) };
+            self.now = now;
         }
         if self.pace != PlayPace::Max {
             self.latest_ns = self.latest_ns.max(self.now.0.saturating_sub(self.due.0));
         }
         self.staged.push(payload);
         Ok(true)
-    }
-
-    /// Waits until the next datagram is due, and sends a heartbeat for every second of silence.
-    fn wait(&mut self, sequence: Option<u64>) -> anyhow::Result<bool> {
-        let silence = sequence.map(|sequence| (self.session, sequence));
-        let woken = self.out.wait(self.due, self.out.lines.carried.datagrams, silence)?;
-        self.now = woken.unwrap_or(self.now);
-        Ok(woken.is_some())
     }
 
     /// Sends the staged datagrams.
@@ -173,22 +166,7 @@ impl Player {
     /// Ends the session of datagrams packed here: at once, and repeatedly for `linger`.
     pub fn end(&mut self, linger: Duration) -> anyhow::Result<bool> {
         let Some(next) = self.next_sequence else { return self.out.finish() };
-        let packet = end_of_session(self.session, next);
-        for _ in 0..ENDS {
-            self.staged.push(&packet);
-        }
-        let until = self.out.clock.now() + u64::try_from(linger.as_nanos()).unwrap_or(u64::MAX);
-        while self.flush()? {
-            self.due = self.now + END_AGAIN_NS;
-            if self.due > until {
-                return self.out.finish();
-            }
-            if !self.wait(None)? {
-                return Ok(false);
-            }
-            self.staged.push(&packet);
-        }
-        Ok(false)
+        self.out.end(self.session, next, self.out.lines.carried.datagrams, linger)
     }
 
     /// Returns the result so far.

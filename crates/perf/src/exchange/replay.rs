@@ -228,7 +228,6 @@ impl Replay {
         Ok(true)
     }
 
-    /// Prints the result.
     fn print(&self, outcome: &Outcome, lines: &Lines) -> anyhow::Result<()> {
         if self.format == Format::Json {
             return output::print_json(outcome);

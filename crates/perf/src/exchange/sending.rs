@@ -105,6 +105,34 @@ impl Sending {
         self.lines.finish(&self.clock, &self.stop)
     }
 
+    /// Sends the end of the session three times, then every second for `linger`; returns `false` if the user stopped
+    /// it. `next` is the sequence after the last message, `done` the progress.
+    pub(super) fn end(
+        &mut self,
+        session: MoldSession,
+        next: u64,
+        done: u64,
+        linger: Duration,
+    ) -> anyhow::Result<bool> {
+        let packet = end_of_session(session, next);
+        for _ in 0..ENDS {
+            if !self.send_one(&packet)? {
+                return Ok(false);
+            }
+        }
+        self.last_sent = self.clock.now();
+        let until = self.last_sent + u64::try_from(linger.as_nanos()).unwrap_or(u64::MAX);
+        let mut due = self.last_sent + SECOND_NS;
+        while due <= until {
+            if self.wait(due, done, None)?.is_none() || !self.send_one(&packet)? {
+                return Ok(false);
+            }
+            self.last_sent = self.clock.now();
+            due = due + SECOND_NS;
+        }
+        self.finish()
+    }
+
     /// Recalibrates the clock and updates the progress, at intervals.
     pub(super) fn look(&mut self, now: Nanos, done: u64) {
         if now >= self.recalibrate_at {
@@ -131,7 +159,6 @@ pub(super) struct DaySender {
     staged: Staged,
     /// Due times of the staged datagrams.
     due: Vec<Nanos>,
-    /// Messages sent.
     pub(super) sent: u64,
     /// Actual send time less due time, for each datagram.
     pub(super) lateness: Recorder,
@@ -204,26 +231,5 @@ impl DaySender {
         generator.datagram(&mut self.staged, due.0.saturating_sub(self.midnight.0));
         self.due.push(due);
         due
-    }
-
-    /// Sends the end of the session three times, then every second for `linger`; returns `false` if the user stopped
-    /// it.
-    pub(super) fn end(&mut self, session: MoldSession, linger: Duration) -> anyhow::Result<bool> {
-        let packet = end_of_session(session, self.sent + 1);
-        for _ in 0..ENDS {
-            if !self.out.send_one(&packet)? {
-                return Ok(false);
-            }
-        }
-        let mut next = self.out.clock.now() + SECOND_NS;
-        let until = self.out.clock.now() + u64::try_from(linger.as_nanos()).unwrap_or(u64::MAX);
-        while next <= until {
-            if self.out.wait(next, self.sent, None)?.is_none() {
-                return Ok(false);
-            }
-            self.out.send_one(&packet)?;
-            next = next + SECOND_NS;
-        }
-        self.out.finish()
     }
 }

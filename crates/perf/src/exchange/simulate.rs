@@ -223,7 +223,8 @@ impl Simulate {
             DaySender::new(lines, stop, waiting, usize::from(self.datagram_bytes), generator.total)?;
         let complete = sending.day(&mut generator)?;
         let (carried, duration_ns) = (sending.out.lines.carried, sending.out.duration_ns());
-        let interrupted = !(complete && sending.end(generator.session, self.linger)?);
+        let interrupted =
+            !(complete && sending.out.end(generator.session, sending.sent + 1, sending.sent, self.linger)?);
 
         let mut outcome = self.outcome(&generator, sending.sent, duration_ns);
         let seconds = duration_ns as f64 / 1e9;
@@ -365,7 +366,7 @@ impl Simulate {
             if outcome.interrupted { " (interrupted)" } else { "" },
         ))?;
         if let Some(lateness) = &outcome.lateness {
-            let at = |rank| lateness.at(rank).map_or_else(|| "–".to_owned(), figures::duration);
+            let at = |rank| output::latency(lateness.at(rank));
             output::print(&format!(
                 "send less due: median {}, 99 % {}, max {}; back pressure {} times, {} in all; {} heartbeats",
                 at(Rank::MEDIAN),

@@ -33,7 +33,7 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Loaded> {
         ),
         None => bail!("run.json has no layout: it is no record of a run"),
     }
-    let name = path.canonicalize()?.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = name_of(&path.canonicalize()?);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let processes = run["processes"].as_array().map(Vec::as_slice).unwrap_or_default();
     let sum = |of: &str| {
@@ -164,9 +164,14 @@ fn flat(value: &Value) -> Vec<(String, String)> {
     all
 }
 
+/// The name of a file or folder.
+pub(super) fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// The text of a file, if the file does not exceed the size limit.
 pub(super) fn text_of(path: &Path) -> anyhow::Result<String> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = name_of(path);
     let size = std::fs::metadata(path).with_context(|| name.clone())?.len();
     if size > LARGEST {
         bail!("{name} has {size} bytes; {LARGEST} at most are read");

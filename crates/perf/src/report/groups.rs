@@ -1,6 +1,7 @@
 //! Groups of runs: their median and spread.
 
 use super::loaded::{Figure, Latency, Loaded};
+use crate::spread::Spread;
 
 /// Runs with the same name.
 #[derive(Debug)]
@@ -39,21 +40,12 @@ pub(super) enum Compared {
     Nothing,
 }
 
-/// The canonical name of a hop: `updates` in other vendors' files is service time.
-fn measures(name: &str) -> &str {
-    if name == UPDATES { SERVICE } else { name }
-}
-
 /// Service time, from the start of encoding; other vendors' files report it for updates.
 const SERVICE: &str = "service";
 pub(super) const UPDATES: &str = "updates";
 
-/// A figure of a group.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct GroupSpread {
-    pub(super) least: f64,
-    pub(super) median: f64,
-    pub(super) most: f64,
+fn measures(name: &str) -> &str {
+    if name == UPDATES { SERVICE } else { name }
 }
 
 /// The group of a run, derived from its name: `fast-1` and `fast-2` are runs of `fast`.
@@ -65,9 +57,8 @@ pub(super) fn group_of(name: &str) -> String {
 }
 
 impl Groups {
-    pub(super) fn of(runs: Vec<Loaded>) -> Self {
+    pub(super) fn of(mut runs: Vec<Loaded>) -> Self {
         let mut groups: Vec<Group> = Vec::new();
-        let mut runs = runs;
         let compared = [false, true].map(|sends| {
             let mut ends: Vec<&mut Loaded> = runs.iter_mut().filter(|run| run.is_sender() == sends).collect();
             compared(&mut ends)
@@ -129,14 +120,8 @@ impl Group {
     }
 
     /// The spread of a figure over the runs that have it.
-    pub(super) fn spread(&self, figure: Figure) -> Option<GroupSpread> {
-        let mut all: Vec<f64> = self.runs.iter().filter_map(|run| run.figure(figure)).collect();
-        all.sort_by(f64::total_cmp);
-        Some(GroupSpread {
-            least: *all.first()?,
-            median: all[(all.len() - 1) / 2].midpoint(all[all.len() / 2]),
-            most: *all.last()?,
-        })
+    pub(super) fn spread(&self, figure: Figure) -> Option<Spread> {
+        Spread::of(self.runs.iter().filter_map(|run| run.figure(figure)), f64::midpoint)
     }
 
     /// The run with the median latency at the 99th percentile, which is drawn for the group.

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use tapeline_measure::Recorder;
 
-use super::folder::text_of;
+use super::folder::{name_of, text_of};
 use super::groups::{UPDATES, group_of};
 use super::loaded::{Latency, Loaded, Moment};
 
@@ -50,7 +50,7 @@ pub(super) fn folder(path: &Path) -> anyhow::Result<Option<Loaded>> {
                 others.join(", ")
             ));
         }
-        let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = name_of(&name);
         Loaded { group: group_of(&name), name, ..whole }
     }))
 }
@@ -76,8 +76,8 @@ pub(super) fn file(path: &Path) -> anyhow::Result<Option<Loaded>> {
         Some(&STATISTICS) => statistics(&columns, &rows),
         _ => return Ok(None),
     };
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut loaded = read.with_context(|| file.clone().into_owned())?;
+    let file = name_of(path);
+    let mut loaded = read.with_context(|| file.clone())?;
     if is_cut {
         loaded
             .notes

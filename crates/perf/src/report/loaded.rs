@@ -5,7 +5,6 @@ use tapeline_measure::{Rank, Recorder};
 /// One run.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
-    /// The name of the run's group.
     pub(super) group: String,
     /// The name of the folder or file.
     pub(super) name: String,
@@ -32,7 +31,6 @@ pub(super) struct Loaded {
     pub(super) jitter_floor_ns: Option<u64>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) settings: Vec<(String, String)>,
-    /// Notes for the reader.
     pub(super) notes: Vec<String>,
 }
 
@@ -81,7 +79,6 @@ pub(super) enum Figure {
 }
 
 impl Figure {
-    /// The figure with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "mean" => Some(Self::Mean),

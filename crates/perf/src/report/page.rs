@@ -6,10 +6,11 @@ use tapeline_console::output;
 use tapeline_measure::{Rank, figures};
 
 use super::gate::Verdict;
-use super::groups::{Alike, Compared, Group, GroupSpread, Groups};
+use super::groups::{Alike, Compared, Group, Groups};
 use super::loaded::{Figure, Loaded};
 use super::plots::Plot;
 use crate::plot::escaped;
+use crate::spread::Spread;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
@@ -170,8 +171,8 @@ fn side_by_side(page: &mut String, alike: &Alike<'_>) -> std::fmt::Result {
     writeln!(page, "</table></div>")
 }
 
-fn spread_cell(group: &Group, figure: Figure, spread: Option<GroupSpread>) -> String {
-    let Some(GroupSpread { least, median, most }) = spread else { return "–".to_owned() };
+fn spread_cell(group: &Group, figure: Figure, spread: Option<Spread>) -> String {
+    let Some(Spread { least, median, most }) = spread else { return "–".to_owned() };
     let shown = |value: f64| shown(figure, value);
     match group.runs.len() {
         1 => shown(median),
@@ -211,8 +212,7 @@ fn phases(page: &mut String, groups: &Groups) -> std::fmt::Result {
     for run in groups.runs() {
         for phase in &run.phases {
             let at = |rank: &str| {
-                let found = phase.latency.iter().find(|(name, _)| name == rank);
-                found.map_or_else(|| "–".to_owned(), |(_, ns)| figures::duration(*ns))
+                output::latency(phase.latency.iter().find(|(name, _)| name == rank).map(|(_, ns)| *ns))
             };
             writeln!(
                 page,

@@ -5,6 +5,7 @@ use tapeline_measure::{Rank, Recorder};
 use super::groups::{Group, Groups};
 use super::loaded::{Figure, Latency, Loaded, Moment};
 use crate::plot::{Bar, Chart, Curve, Curves, Point, Scale, Series, Waterfall};
+use crate::spread::Spread;
 
 /// A drawing and its name.
 pub(super) struct Plot {
@@ -72,7 +73,6 @@ fn of_each_group(groups: &Groups, points: fn(&Recorder) -> Vec<(f64, f64)>) -> V
     groups.all.iter().enumerate().filter_map(curve).take(MOST_CURVES).collect()
 }
 
-/// Latency by percentile.
 fn by_percentile(title: &str, curves: Vec<Curve>, floor: Option<u64>) -> Curves {
     Curves {
         title: title.to_owned(),
@@ -192,15 +192,10 @@ fn timeline(groups: &Groups, floor: Option<u64>) -> Curves {
                 1 => format!("{}, {what}", group.name),
                 _ => format!("{} {thread}, {what}", group.name),
             };
-            for (what, figure, dashed) in OF_A_WINDOW {
-                let points: Vec<_> = line
-                    .iter()
-                    .filter_map(|moment| Some((moment.second, figure(moment)? / NS_PER_US)))
-                    .collect();
-                if !points.is_empty() {
-                    curves.push(Curve { name: of(what), points: extremes(points), colour: number, dashed });
-                }
-            }
+            curves.extend(OF_A_WINDOW.iter().filter_map(|(what, figure, dashed)| {
+                let points = points_of(line, |moment| Some(figure(moment)? / NS_PER_US))?;
+                Some(Curve { name: of(what), points, colour: number, dashed: *dashed })
+            }));
         }
     }
     over_seconds("Latency over time", "µs", Scale::Logarithmic, curves, floor)
@@ -211,16 +206,20 @@ fn over_time(groups: &Groups, title: &str, unit: &str, figure: fn(&Moment) -> Op
     let mut curves = Vec::new();
     for (number, group) in groups.all.iter().enumerate() {
         let lines = group.typical().map(|run| run.timelines.as_slice()).unwrap_or_default();
-        for line in lines {
-            let points: Vec<_> =
-                line.iter().filter_map(|moment| Some((moment.second, figure(moment)?))).collect();
-            if !points.is_empty() {
-                let (name, points) = (group.name.clone(), extremes(points));
-                curves.push(Curve { name, points, colour: number, dashed: false });
-            }
-        }
+        curves.extend(lines.iter().filter_map(|line| points_of(line, figure)).map(|points| Curve {
+            name: group.name.clone(),
+            points,
+            colour: number,
+            dashed: false,
+        }));
     }
     over_seconds(title, unit, Scale::Linear, curves, None)
+}
+
+/// The points of a figure over time; `None` if there are none.
+fn points_of(line: &[Moment], figure: impl Fn(&Moment) -> Option<f64>) -> Option<Vec<(f64, f64)>> {
+    let points = line.iter().filter_map(|moment| Some((moment.second, figure(moment)?))).collect();
+    Some(extremes(points)).filter(|points| !points.is_empty())
 }
 
 fn over_seconds(title: &str, unit: &str, up: Scale, mut curves: Vec<Curve>, floor: Option<u64>) -> Curves {
@@ -282,9 +281,8 @@ fn comparison(groups: &Groups) -> Option<Chart> {
     let ranks = [Rank::MEDIAN, Rank::Hundredths(9_000), Rank::P99, Rank::Hundredths(9_990), Rank::Max];
     let series = |(number, group): (usize, &Group)| {
         let point = |rank: &Rank| {
-            let spread = group.spread(Figure::Latency(*rank))?;
-            let us = |ns: f64| ns / NS_PER_US;
-            Some(Point { value: us(spread.median), least: us(spread.least), most: us(spread.most) })
+            let Spread { median, least, most } = group.spread(Figure::Latency(*rank))?;
+            Some(Point { value: median / NS_PER_US, least: least / NS_PER_US, most: most / NS_PER_US })
         };
         let points = ranks.iter().map(point).collect();
         Series { name: group.name.clone(), points, colour: number, dashed: false }

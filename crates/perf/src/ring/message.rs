@@ -161,7 +161,6 @@ pub(super) struct Note {
     pub(super) held_back_share: f64,
     /// Messages that were not sent because the ring was full, up to 4 billion.
     pub(super) refused: u32,
-    /// The topic of the ring.
     pub(super) topic: Topic,
 }
 

@@ -132,11 +132,11 @@ impl<const COUNTS_ONLY: bool> Sink for Measured<COUNTS_ONLY> {
     }
 
     fn lost(&mut self, frames: u64) {
-        self.tally.passed(frames);
+        self.tally.found.passed += frames;
     }
 
     fn evicted(&mut self) {
-        self.tally.evicted();
+        self.tally.found.evicted = true;
     }
 
     #[inline]
@@ -150,9 +150,8 @@ impl<const COUNTS_ONLY: bool> Sink for Measured<COUNTS_ONLY> {
     }
 
     fn upkeep(&mut self, now: Nanos) -> anyhow::Result<()> {
-        if self.intervals && self.tally.frames() > 0 {
-            let line = self.tally.interval_line(now);
-            output::print(&line)?;
+        if self.intervals && self.tally.frames > 0 {
+            output::print(&self.tally.interval_line(now))?;
         }
         Ok(())
     }

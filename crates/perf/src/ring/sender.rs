@@ -71,7 +71,6 @@ pub(super) struct Sender<'a, D: Discipline> {
     total: u64,
     /// Time to send, in ns.
     time_ns: u64,
-    /// When to end.
     end: Nanos,
     start: Nanos,
     /// Messages that were sent or refused since the start.

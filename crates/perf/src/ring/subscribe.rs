@@ -217,7 +217,7 @@ impl Subscribe {
             (measured.tally, note)
         };
         if self.count {
-            output::print(&tally.frames().to_string())?;
+            output::print(&tally.frames.to_string())?;
             return Ok(status(tally.is_lossy()));
         }
         let summary = tally.summary(note);

@@ -12,7 +12,7 @@ use super::warm_up::WarmUp;
 
 /// What one subscriber found beside messages in order, as JSON.
 #[derive(Clone, Debug, Default, Serialize)]
-struct Found {
+pub(super) struct Found {
     /// Messages missing by sequence.
     lost: u64,
     gaps: u64,
@@ -25,9 +25,9 @@ struct Found {
     /// Messages whose bytes differ from those sent; checked with --verify only.
     damaged: u64,
     /// Frames that the publisher overwrote before they were read, as a broadcast ring counts them.
-    passed: u64,
+    pub(super) passed: u64,
     /// Whether the publisher evicted this subscriber.
-    evicted: bool,
+    pub(super) evicted: bool,
     /// Number of times that every available frame had been read: if messages divided by this is near one, both
     /// sides touch the same cache lines all the time.
     caught_up: u64,
@@ -37,9 +37,9 @@ struct Found {
 #[derive(Debug, Default)]
 pub(super) struct ReaderTally {
     /// Frames of all kinds.
-    frames: u64,
+    pub(super) frames: u64,
     bytes: u64,
-    found: Found,
+    pub(super) found: Found,
     /// Whether the first frames are still being discarded, and until when, if the limit is a time.
     discarding: bool,
     discard_until: Option<Nanos>,
@@ -168,16 +168,6 @@ impl ReaderTally {
         }
     }
 
-    /// The publisher overwrote this many frames before they were read.
-    pub(super) fn passed(&mut self, frames: u64) {
-        self.found.passed += frames;
-    }
-
-    /// The publisher evicted this subscriber.
-    pub(super) fn evicted(&mut self) {
-        self.found.evicted = true;
-    }
-
     /// Whether the publisher evicted this subscriber, or overwrote unread frames.
     pub(super) fn is_lossy(&self) -> bool {
         self.found.evicted || self.found.passed > 0
@@ -207,18 +197,13 @@ impl ReaderTally {
 
     #[cold]
     fn leap(&mut self, sequence: u64) {
-        match self.next {
-            None => {}
-            Some(expected) if sequence > expected => {
-                self.found.gaps += 1;
-                self.found.lost += sequence - expected;
-            }
-            Some(_) => self.found.backwards += 1,
+        let Some(expected) = self.next else { return };
+        if sequence > expected {
+            self.found.gaps += 1;
+            self.found.lost += sequence - expected;
+        } else {
+            self.found.backwards += 1;
         }
-    }
-
-    pub(super) fn frames(&self) -> u64 {
-        self.frames
     }
 
     /// The first frame of a publisher arrived now; `paced` if the publisher has a schedule.
@@ -283,21 +268,20 @@ impl ReaderTally {
             })
         });
         let (mut verdict, mut why) = verdict.unzip();
-        if self.found.evicted {
-            verdict = Some(Verdict::Lossy);
-            why = Some("evicted: it held the full ring for longer than the stall limit".to_owned());
-        } else if self.found.damaged == 0 && self.found.lost == 0 && self.found.passed > 0 {
+        let Found { damaged, evicted, passed, lost, .. } = self.found;
+        let loss = if damaged > 0 {
+            let (damaged, measured) = (figures::thousands(damaged), figures::thousands(measured));
+            Some(format!("{damaged} of {measured} messages have other bytes than were sent"))
+        } else if evicted {
+            Some("evicted: it held the full ring for longer than the stall limit".to_owned())
+        } else if lost == 0 && passed > 0 {
             // Foreign frames have no sequence; the ring's count is all there is.
-            verdict = Some(Verdict::Lossy);
-            why = Some(format!(
-                "{} frames lost: the publisher passed by",
-                figures::thousands(self.found.passed)
-            ));
-        }
-        if self.found.damaged > 0 {
-            let (damaged, measured) = (figures::thousands(self.found.damaged), figures::thousands(measured));
-            verdict = Some(Verdict::Lossy);
-            why = Some(format!("{damaged} of {measured} messages have other bytes than were sent"));
+            Some(format!("{} frames lost: the publisher passed by", figures::thousands(passed)))
+        } else {
+            None
+        };
+        if loss.is_some() {
+            (verdict, why) = (Some(Verdict::Lossy), loss);
         }
         SubscribeSummary {
             verdict,
@@ -424,10 +408,14 @@ mod tests {
 
     const ALL: Wanted = Wanted { latency: true, intervals: true, bytes: true, warm_up: WarmUp::Messages(0) };
 
-    fn frame(sequence: u64, stamps: Option<Stamps>) -> Vec<u8> {
+    fn written(message: Message) -> Vec<u8> {
         let mut frame = vec![0; 32];
-        Message { sequence, stamps, warm_up: false, filled: true }.write(&mut frame);
+        message.write(&mut frame);
         frame
+    }
+
+    fn frame(sequence: u64, stamps: Option<Stamps>) -> Vec<u8> {
+        written(Message { sequence, stamps, warm_up: false, filled: true })
     }
 
     #[test]
@@ -471,11 +459,7 @@ mod tests {
     #[test]
     fn a_warm_up_is_counted_and_not_measured() {
         let clock = Clock::calibrate();
-        let warm = |sequence| {
-            let mut frame = vec![0; 32];
-            Message { sequence, stamps: None, warm_up: true, filled: true }.write(&mut frame);
-            frame
-        };
+        let warm = |sequence| written(Message { sequence, stamps: None, warm_up: true, filled: true });
         let wanted = Wanted { warm_up: WarmUp::Messages(3), ..ALL };
         let (mut tally, mut counter) = (ReaderTally::new(wanted), ReaderTally::new(wanted));
         for frame in (0..2).map(warm).chain((2..10).map(|sequence| frame(sequence, None))) {

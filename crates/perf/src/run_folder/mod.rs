@@ -8,7 +8,6 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
 use tapeline_console::failure::Hinted;
 use tapeline_console::{output, paths};
 use tapeline_measure::{Nanos, Recorder, Window, utc_now, write_hgrm, write_hlog};
@@ -146,9 +145,7 @@ fn refused(what: &str, path: &Path, error: io::Error) -> anyhow::Error {
         }
         _ => "give --run-folder with another place",
     };
-    Err::<(), _>(error)
-        .with_context(|| Hinted::new(format!("cannot {what} {}", path.display()), hint))
-        .expect_err("made from an error just here")
+    anyhow::Error::new(error).context(Hinted::new(format!("cannot {what} {}", path.display()), hint))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use tapeline_console::output::{Table, byte_rate, painted, percentile_table, rate, table};
+use tapeline_console::output::{Table, byte_rate, latency, painted, percentile_table, rate, table};
 use tapeline_console::paths;
 use tapeline_measure::{
     Environment, Evidence, Jitter, Nanos, Percentiles, Rank, Spent, Verdict, figures, floor_ns, judge,
@@ -305,7 +305,6 @@ impl Run {
     /// The table of hops by their means, beside a bare relay.
     fn of_steps(&self) -> Table {
         let mut table = table(["where the time goes", "mean", "relay's", "ratio", "p50", "relay's", "ratio"]);
-        let shown = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), figures::duration);
         let ratio = |ns: Option<u64>, floor: Option<u64>| match (ns, floor) {
             (Some(ns), Some(floor)) if floor > 0 => format!("{:.2}", ns as f64 / floor as f64),
             _ => "–".to_owned(),
@@ -314,10 +313,10 @@ impl Run {
             table.add_row([
                 name.clone(),
                 figures::duration(*mean_ns),
-                shown(*relay_ns),
+                latency(*relay_ns),
                 ratio(Some(*mean_ns), *relay_ns),
-                shown(*median_ns),
-                shown(*relay_median_ns),
+                latency(*median_ns),
+                latency(*relay_median_ns),
                 ratio(*median_ns, *relay_median_ns),
             ]);
         }
@@ -329,7 +328,7 @@ impl Run {
         let mut table =
             table(["client", "over", "received", "lost", "verdict", "due→here p50", "p99", "p99.9", "max"]);
         for client in &self.clients {
-            let at = |rank| client.percentiles.at(rank).map_or_else(|| "–".to_owned(), figures::duration);
+            let at = |rank| latency(client.percentiles.at(rank));
             table.add_row([
                 client.name.clone(),
                 client.over.clone(),

@@ -36,16 +36,18 @@ impl Document {
         Self { title: title.to_owned(), blocks: Vec::new() }
     }
 
-    pub(super) fn heading(&mut self, text: &str) {
-        self.blocks.push(Block::Heading(text.to_owned()));
+    /// Begins a section with its first paragraph.
+    pub(super) fn section(&mut self, heading: &str, text: &str) {
+        self.blocks.push(Block::Heading(heading.to_owned()));
+        self.paragraph(text);
     }
 
-    pub(super) fn paragraph(&mut self, text: String) {
-        self.blocks.push(Block::Paragraph(text));
+    pub(super) fn paragraph(&mut self, text: &str) {
+        self.blocks.push(Block::Paragraph(text.to_owned()));
     }
 
-    pub(super) fn code(&mut self, text: String) {
-        self.blocks.push(Block::Code(text));
+    pub(super) fn code(&mut self, text: &str) {
+        self.blocks.push(Block::Code(text.to_owned()));
     }
 
     pub(super) fn table(&mut self, headings: &[&str], rows: Vec<Vec<String>>) {
@@ -132,9 +134,8 @@ mod tests {
     #[test]
     fn both_forms_say_the_same() {
         let mut document = Document::new("A report");
-        document.heading("Part");
-        document.paragraph("1 < 2".to_owned());
-        document.code("a command".to_owned());
+        document.section("Part", "1 < 2");
+        document.code("a command");
         document.table(&["n", "what"], vec![vec!["1".to_owned(), "x*".to_owned()]]);
         let markdown = "# A report\n\n## Part\n\n1 < 2\n\n```text\na command\n```\n\n| n | what |\n|---:|---:|\n| 1 | x\\* |\n";
         assert_eq!(document.markdown(), markdown);

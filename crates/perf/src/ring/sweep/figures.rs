@@ -11,33 +11,13 @@ use tapeline_measure::figures;
 use super::plan::{Cell, SweepPlan};
 use super::record::Record;
 use crate::ring::view;
-
-/// The median, the minimum and the maximum of a cell's runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) least: f64,
-    pub(super) most: f64,
-}
-
-impl Spread {
-    /// `None` if there are no values.
-    pub(super) fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_by(f64::total_cmp);
-        let (least, most) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median =
-            if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 };
-        Some(Self { median, least, most })
-    }
-}
+use crate::spread::Spread;
 
 /// The results of one cell.
 #[derive(Debug, Serialize)]
 pub(super) struct SweepFigure {
     #[serde(flatten)]
     pub(super) cell: Cell,
-    /// Number of runs.
     pub(super) runs: usize,
     /// Whether processes shared a core.
     pub(super) shared_cores: bool,
@@ -75,8 +55,9 @@ impl SweepFigure {
     }
 
     fn of(cell: &Cell, records: &[Record]) -> Self {
-        let each =
-            |value: &dyn Fn(&Record) -> Option<f64>| Spread::of(records.iter().filter_map(value).collect());
+        let each = |value: &dyn Fn(&Record) -> Option<f64>| {
+            Spread::of(records.iter().filter_map(value), f64::midpoint)
+        };
         let latency_ns = RANKS
             .into_iter()
             .filter_map(|rank| {
@@ -84,7 +65,7 @@ impl SweepFigure {
                 // A percentile is included only if every run has it.
                 let values: Option<Vec<f64>> =
                     records.iter().map(|record| worst(record, &pointer, f64::max)).collect();
-                Some((rank, Spread::of(values?)?))
+                Some((rank, Spread::of(values?, f64::midpoint)?))
             })
             .collect();
         let mut verdicts = BTreeMap::new();
@@ -136,7 +117,11 @@ pub(super) fn csv(figures: &[SweepFigure]) -> String {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
     for figure in figures {
         let Cell { message_size, queue_size, rate_hz, subscribers, spin, sender_spin, .. } = figure.cell;
-        let rates = figure.messages_per_second;
+        let median = |spread: Option<Spread>| number(spread.map(|spread| spread.median));
+        let all = |spread: Option<Spread>| {
+            let [least, most] = [spread.map(|spread| spread.least), spread.map(|spread| spread.most)];
+            format!("{},{},{}", median(spread), number(least), number(most))
+        };
         let fields = [
             arguments::word(&figure.cell.section),
             figure.cell.framing.word(),
@@ -145,20 +130,15 @@ pub(super) fn csv(figures: &[SweepFigure]) -> String {
                 figure.runs
             ),
             figure.shared_cores.to_string(),
-            number(rates.map(|rate| rate.median)),
-            number(rates.map(|rate| rate.least)),
-            number(rates.map(|rate| rate.most)),
-            number(figure.bytes_per_second.map(|rate| rate.median)),
-            number(figure.messages_per_catch_up.map(|messages| messages.median)),
-            number(figure.held_back_share.map(|share| share.median)),
+            all(figure.messages_per_second),
+            median(figure.bytes_per_second),
+            median(figure.messages_per_catch_up),
+            median(figure.held_back_share),
             figure.lost.to_string(),
         ];
         text.push_str(&fields.join(","));
         for rank in RANKS {
-            let spread = figure.latency_ns.get(rank);
-            for value in [spread.map(|s| s.median), spread.map(|s| s.least), spread.map(|s| s.most)] {
-                text.push_str(&format!(",{}", number(value)));
-            }
+            text.push_str(&format!(",{}", all(figure.latency_ns.get(rank).copied())));
         }
         text.push('\n');
     }
@@ -171,6 +151,7 @@ pub(super) fn table(figures: &[SweepFigure]) -> String {
     let mut table = output::table(headings.split(", "));
     for figure in figures {
         let cell = &figure.cell;
+        let [rate_reached, spread, catch_up] = rates(figure);
         table.add_row([
             arguments::word(&cell.section),
             cell.framing.word(),
@@ -180,13 +161,9 @@ pub(super) fn table(figures: &[SweepFigure]) -> String {
             cell.subscribers.to_string(),
             cell.spin.to_string(),
             cell.sender_spin.to_string(),
-            figure.messages_per_second.map_or_else(String::new, |rate| millions(rate.median)),
-            figure
-                .messages_per_second
-                .map_or_else(String::new, |rate| format!("{}–{}", millions(rate.least), millions(rate.most))),
-            figure
-                .messages_per_catch_up
-                .map_or_else(String::new, |messages| figures::thousands(messages.median.round() as u64)),
+            rate_reached,
+            spread,
+            catch_up,
             latency(figure, "p50"),
             latency(figure, "p99"),
             figure.lost.to_string(),
@@ -205,8 +182,20 @@ pub(super) fn rate(rate_hz: u64) -> String {
     }
 }
 
+/// Throughput in millions of messages a second, its spread, and messages per catch-up; empty where there is none.
+pub(super) fn rates(figure: &SweepFigure) -> [String; 3] {
+    let catch_up = figure.messages_per_catch_up.map(|messages| messages.median.round() as u64);
+    let catch_up = catch_up.map_or_else(String::new, figures::thousands);
+    match figure.messages_per_second {
+        Some(Spread { median, least, most }) => {
+            [millions(median), format!("{}–{}", millions(least), millions(most)), catch_up]
+        }
+        None => [String::new(), String::new(), catch_up],
+    }
+}
+
 /// Millions, with three digits.
-pub(super) fn millions(per_second: f64) -> String {
+fn millions(per_second: f64) -> String {
     let millions = per_second / 1e6;
     let decimals = match millions {
         millions if millions >= 100.0 => 0,
@@ -219,22 +208,12 @@ pub(super) fn millions(per_second: f64) -> String {
 
 /// The median of a percentile over the runs; a dash if there is none.
 pub(super) fn latency(figure: &SweepFigure, rank: &str) -> String {
-    match figure.latency_ns.get(rank) {
-        Some(spread) => figures::duration(spread.median.round() as u64),
-        None => "–".to_owned(),
-    }
+    output::latency(figure.latency_ns.get(rank).map(|spread| spread.median.round() as u64))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn spreads() {
-        assert_eq!(Spread::of(vec![]), None);
-        assert_eq!(Spread::of(vec![3.0, 1.0, 2.0]), Some(Spread { median: 2.0, least: 1.0, most: 3.0 }));
-        assert_eq!(Spread::of(vec![4.0, 1.0]), Some(Spread { median: 2.5, least: 1.0, most: 4.0 }));
-    }
 
     #[test]
     fn numbers_read_well() {

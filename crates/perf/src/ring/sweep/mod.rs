@@ -258,25 +258,19 @@ fn read_plan(folder: &Path) -> anyhow::Result<SweepPlan> {
 }
 
 fn check_same(folder: &Path, there: &SweepPlan, now: &SweepPlan) -> anyhow::Result<()> {
-    match there.difference(now) {
-        None => Ok(()),
-        Some(difference) => {
-            let what = format!("the sweep in {} has a different plan ({difference})", folder.display());
-            let hint = format!(
-                "give the options that it was started with, or `--resume {}` with the same program; \
-                 or name a new folder",
-                folder.display()
-            );
-            Err(Hinted::new(what, hint).into())
-        }
-    }
+    let Some(difference) = there.difference(now) else { return Ok(()) };
+    let what = format!("the sweep in {} has a different plan ({difference})", folder.display());
+    let hint = format!(
+        "give the options that it was started with, or `--resume {}` with the same program; or name a new folder",
+        folder.display()
+    );
+    Err(Hinted::new(what, hint).into())
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The command that repeats this sweep.
 fn command(plan: &SweepPlan) -> String {
     let cpus: Vec<String> = plan.cpus.iter().map(usize::to_string).collect();
     format!(

@@ -191,7 +191,6 @@ impl SweepPlan {
     }
 }
 
-/// The values along the axes.
 struct Axes {
     sizes: &'static [u64],
     latency_sizes: &'static [u64],
@@ -286,7 +285,6 @@ impl Axes {
     }
 }
 
-/// Each framing with each of these values.
 fn by_framing<T: Copy>(values: &[T]) -> impl Iterator<Item = (Layout, T)> {
     FRAMINGS.into_iter().flat_map(move |framing| values.iter().map(move |value| (framing, *value)))
 }

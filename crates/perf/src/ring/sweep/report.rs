@@ -4,10 +4,11 @@ use crate::plot::{Chart, Point, Scale, Series};
 use serde_json::Value;
 
 use super::document::Document;
-use super::figures::{Spread, SweepFigure, latency, millions, rate};
+use super::figures::{SweepFigure, latency, rate, rates};
 use super::plan::{Cell, MAX, REGIMES, Reading, Regime, Section, SweepPlan};
 use crate::ring::publish::Layout;
 use crate::ring::view;
+use crate::spread::Spread;
 
 /// The report on the results so far.
 pub(super) fn report(
@@ -50,7 +51,7 @@ fn opening(
 ) {
     let lost: u64 = figures.iter().map(|figure| figure.lost).sum();
     let runs: usize = figures.iter().map(|figure| figure.runs).sum();
-    document.paragraph(format!(
+    document.paragraph(&format!(
         "{} cells, {runs} runs, {lost} messages lost. Publisher and subscribers are separate processes, the publisher on \
          core {}, the subscribers on the others of cores {}. Each run measures {:.0} ms after a warm-up of twice around \
          the ring. All cells are run once, then all again, {} times; figures are medians, spreads the least and the \
@@ -61,21 +62,20 @@ fn opening(
         plan.seconds_per_run * 1e3,
         plan.runs,
     ));
-    document.code(command.to_owned());
+    document.code(command);
     for session in sessions {
         let floor = session["jitter_floor_p99_ns"].as_u64().map_or("unknown".to_owned(), |ns| {
             format!("{} at the 99th percentile", tapeline_measure::figures::duration(ns))
         });
         let started = session["started"].as_str().unwrap_or("at an unknown time");
         let summary = session["environment_summary"].as_str().unwrap_or("environment unknown");
-        document.paragraph(format!("Begun {started}. Jitter floor of the idle cores: {floor}."));
-        document.code(summary.to_owned());
+        document.paragraph(&format!("Begun {started}. Jitter floor of the idle cores: {floor}."));
+        document.code(summary);
     }
     if figures.iter().any(|figure| figure.shared_cores) {
         document.paragraph(
             "Where there were more processes than cores, subscribers shared theirs and gave it away between looks: such \
-             figures are of the scheduler as much as of the ring. They are marked with *."
-                .to_owned(),
+             figures are of the scheduler as much as of the ring. They are marked with *.",
         );
     }
 }
@@ -97,16 +97,15 @@ struct Frame<'a> {
 
 impl Part<'_> {
     fn throughput(&self, document: &mut Document) {
-        document.heading("Throughput by message size");
-        document.paragraph(
+        document.section(
+            "Throughput by message size",
             "Three regimes, side by side. Contended: the sender does 16 turns of an empty loop for each message, so the \
              receiver has always read everything, and both cores want the line that is being written. Fast receiver: both \
              do nothing but send, copy and count, and timing decides. Relaxed: the receiver does 8 turns for each message \
              and reads behind the sender, so that they hardly meet. The notes of smx_perf (its README, \"Memory \
              Contention and Cache Invalidation\") explain the effect and take the contended figure as the one to rely on: \
              the others depend on timing. \"Per catch-up\" says how it was: messages between two moments at which the \
-             receiver had read everything."
-                .to_owned(),
+             receiver had read everything.",
         );
         let regime = |cell: &Cell| REGIMES.into_iter().position(|regime| regime.is_of(cell)).unwrap_or(0);
         for (file, title, y_title, value) in [
@@ -139,22 +138,21 @@ impl Part<'_> {
             for Regime { sender_spin, spin, .. } in REGIMES {
                 let wanted = Cell { sender_spin, spin, ..figure.cell.clone() };
                 let found = self.figures.iter().find(|other| other.cell == wanted);
-                row.extend(found.map_or_else(|| vec![String::new(); 3], |figure| rates(figure)));
+                row.extend(found.map_or_else(Default::default, |figure| rates(figure)));
             }
             row
         });
         document.table(&headings, rows.collect());
-        document.paragraph("Millions of messages a second.".to_owned());
+        document.paragraph("Millions of messages a second.");
     }
 
     fn latency(&self, document: &mut Document) {
-        document.heading("Latency by rate");
-        document.paragraph(
+        document.section(
+            "Latency by rate",
             "From sent to received, by messages on a fixed schedule. At the highest rate (max) there is no schedule: the \
              ring is full on purpose, and its latency is its length. Percentiles above the noise of the machine say more \
              about the machine than about the ring: the jitter floor is what its idle cores impose at the 99th percentile. \
-             A percentile is there where every run has at least ten samples beyond it."
-                .to_owned(),
+             A percentile is there where every run has at least ten samples beyond it.",
         );
         for framing in [Layout::Packed, Layout::Lines] {
             let layout = framing.word();
@@ -182,12 +180,11 @@ impl Part<'_> {
     }
 
     fn spin(&self, document: &mut Document) {
-        document.heading("A little work in the receiver");
-        document.paragraph(
+        document.section(
+            "A little work in the receiver",
             "Turns of an empty loop after each message. A few of them can make the whole faster: the receiver then comes \
              just after the sender has finished a line, and not while it is writing it. Thousands make the receiver the \
-             slower side."
-                .to_owned(),
+             slower side.",
         );
         let series = self.by_size_and_framing(|cell| cell.spin, |_| true);
         let frame = Frame {
@@ -204,11 +201,10 @@ impl Part<'_> {
     }
 
     fn slow_receiver(&self, document: &mut Document) {
-        document.heading("A slow receiver");
-        document.paragraph(
+        document.section(
+            "A slow receiver",
             "Nothing is lost, so a slow receiver slows its sender: throughput is the receiver's, and the ring is full for \
-             the rest of the sender's time (held back)."
-                .to_owned(),
+             the rest of the sender's time (held back).",
         );
         for (file, title, y_title, scale, value) in [
             (
@@ -229,11 +225,10 @@ impl Part<'_> {
     }
 
     fn ring_size(&self, document: &mut Document) {
-        document.heading("Ring size");
-        document.paragraph(
+        document.section(
+            "Ring size",
             "A ring that fits the second-level caches is read from them; a larger one goes through the cache behind, a \
-             much larger one through memory. A very small one is full again and again."
-                .to_owned(),
+             much larger one through memory. A very small one is full again and again.",
         );
         let series = self.series_by_framing(|cell| cell.queue_size, |_| true, RATE);
         let frame = Frame {
@@ -250,9 +245,9 @@ impl Part<'_> {
     }
 
     fn subscribers(&self, document: &mut Document) {
-        document.heading("Subscribers");
-        document.paragraph(
-            "Every subscriber gets every message; the figures are of the one that fares worst.".to_owned(),
+        document.section(
+            "Subscribers",
+            "Every subscriber gets every message; the figures are of the one that fares worst.",
         );
         let counted =
             self.by_size_and_framing(|cell| cell.subscribers, |cell| cell.reading == Reading::Count);
@@ -371,7 +366,6 @@ impl Part<'_> {
         )
     }
 
-    /// A line for each framing.
     fn series_by_framing<K: PartialEq>(
         &self,
         key: impl Fn(&Cell) -> K,
@@ -431,17 +425,6 @@ fn scaled(spread: Option<Spread>, factor: f64) -> Option<Spread> {
         least: least * factor,
         most: most * factor,
     })
-}
-
-/// Throughput, its spread, and messages per catch-up.
-fn rates(figure: &SweepFigure) -> Vec<String> {
-    let Some(rate) = figure.messages_per_second else { return vec![String::new(); 3] };
-    let catch_up = figure.messages_per_catch_up.map_or(0.0, |messages| messages.median);
-    vec![
-        millions(rate.median),
-        format!("{}–{}", millions(rate.least), millions(rate.most)),
-        tapeline_measure::figures::thousands(catch_up.round() as u64),
-    ]
 }
 
 fn verdicts(figure: &SweepFigure) -> String {
