@@ -22,7 +22,8 @@ pub(super) struct Pair {
     is_over: Arc<AtomicBool>,
     other: Option<JoinHandle<()>>,
     /// Unused by the test: without tally requests, a thread keeps its tally.
-    _main: (Vec<Sender<Box<Tally>>>, Receiver<(usize, Word)>),
+    _handles: Vec<Sender<Box<Tally>>>,
+    _said: Receiver<(usize, Word)>,
 }
 
 impl Pair {
@@ -39,7 +40,8 @@ impl Pair {
             links: threads,
             is_over,
             other: None,
-            _main: (handles, said),
+            _handles: handles,
+            _said: said,
         }
     }
 

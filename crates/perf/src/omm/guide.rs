@@ -581,7 +581,8 @@ impl Said {
         let is_transport_client = || line.value("app-type") == Some("client") || line.has_word("client");
         let is_encrypted = self.connection.as_ref().is_some_and(|(_, kind)| kind == "encrypted")
             || line.value("conn-type") == Some("encrypted");
-        if !has_host(tool) && !(tool == Tool::Transport && is_transport_client()) {
+        let is_client = has_host(tool) || tool == Tool::Transport && is_transport_client();
+        if !is_client {
             if !line.has("cert") && text.contains("BEGIN CERTIFICATE") {
                 line.guides(&format!("cert={file}"));
             }
