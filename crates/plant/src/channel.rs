@@ -125,7 +125,6 @@ impl Channel {
                 begun_late_at: None,
                 waking: None,
                 midnight_before: settings.midnight_before,
-                decoded: None,
             },
             recovers: settings.arbitration.recovery_age_ns > 0,
             stale_after_ns: settings.stale_after_ns,

@@ -43,8 +43,6 @@ pub(super) struct Stage {
     /// While the feed is silent: the state that applies as soon as it resumes, and the first message missing then.
     pub(super) waking: Option<(Seen, u64)>,
     pub(super) midnight_before: Option<MidnightBefore>,
-    /// When the messages that the normaliser expects were decoded; `None` before the first of them becomes a tick.
-    pub(super) decoded: Option<Nanos>,
 }
 
 /// An instrument's item, with everything that its ticks need.
@@ -75,7 +73,6 @@ impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
                 None => self.stage.normaliser.expect(messages.map(|(_, bytes)| bytes)),
                 Some(_) => 0,
             };
-            self.stage.decoded = None;
             for at in 0..expected.max(1) {
                 let Some((sequence, bytes)) = messages.next() else { return };
                 if self.refused.is_ok() {
@@ -127,7 +124,7 @@ impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
 impl Stage {
     /// Applies a message and publishes its changes. `expected` is its place among the messages that the normaliser expects.
     ///
-    /// Costs, without the publication: a decode, a book update, for a tick one clock read, and one more for the messages that were decoded together; allocates only for a new stock.
+    /// Costs, without the publication: a decode, a book update, for a tick two clock reads; allocates only for a new stock.
     #[inline]
     pub(super) fn message<P: Publish>(
         &mut self,
@@ -162,12 +159,7 @@ impl Stage {
         if applied.change.is_none() && !(applied.image || every || self.has_depth()) {
             return Ok(());
         }
-        // Messages that were decoded together share the stamp.
-        let decoded = match expected {
-            Some(_) => *self.decoded.get_or_insert_with(|| time.now()),
-            None => time.now(),
-        };
-        let stamps = Stamps { event: applied.event, wire, decoded };
+        let stamps = Stamps { event: applied.event, wire, decoded: time.now() };
         // A reader of an item's ticks begins with an image, even if its listing never arrived.
         let is_told = every || applied.change.is_some();
         let needs_image = applied.image || is_told && self.is_unheard_of(applied.instrument);
