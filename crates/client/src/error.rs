@@ -92,7 +92,14 @@ impl Error {
             }
             Self::NoCertificate => Some("name them as ServerCert and ServerPrivateKey".to_owned()),
             Self::Wire(error) | Self::Certificate { source: error, .. } => error.hint(),
-            _ => None,
+            Self::Read { .. }
+            | Self::TooLarge { .. }
+            | Self::Interface(_)
+            | Self::Refused(_)
+            | Self::Malformed(_)
+            | Self::NotOpened(_)
+            | Self::NotAdded(_)
+            | Self::Ended(_) => None,
         }
     }
 }

@@ -11,10 +11,9 @@ use tapeline_omm::rwf::{
     DataState, DataType, Domain, Header, MessageView, RefreshHeader, StreamState, flags,
 };
 use tapeline_omm::{Qos, State};
+use tapeline_plant::cache::ItemKey;
 use tapeline_plant::tick::{self, Kind, Tick};
 use tapeline_plant::{ItemId, Seq};
-
-use tapeline_plant::cache::ItemKey;
 
 use crate::connections::{Connections, SessionId};
 use crate::feeds;

@@ -6,7 +6,6 @@ use tapeline_omm::domain::standby;
 use tapeline_omm::role::Outbox;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::rwf::{Header, MessageView, StateCode, flags};
-
 use tapeline_plant::cache::ItemKey;
 
 use crate::access::{Action, Admission, Decision, NOT_ENTITLED, OPEN, Outcome, Pending, Wanted, name_of};

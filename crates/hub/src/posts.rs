@@ -8,10 +8,9 @@ use tapeline_omm::domain::post::Nak;
 use tapeline_omm::role::Outbox;
 use tapeline_omm::role::provider::{Provider, Receipt, StreamHandle};
 use tapeline_omm::rwf::{DataType, Domain, Header, Key, MessageView, NakCode, PostHeader, PostUserInfo};
+use tapeline_plant::cache::ItemKey;
 use tapeline_plant::demand::{Demand, ItemName, Ticket};
 use tapeline_plant::sources::Posts;
-
-use tapeline_plant::cache::ItemKey;
 
 use crate::SessionId;
 use crate::demands::Full;
@@ -101,8 +100,9 @@ impl RequestHandler<'_> {
             if !item.as_ref().map_or(!self.is_ruled(), |item| self.may_post(item)) {
                 return Err(refuse(NakCode::ACCESS_DENIED, NO_POSTS));
             }
-            let inner = item_of_message(message);
-            let is_meant = |item: &ItemKey<'_>| inner.is_none_or(|inner| inner == (item.domain, item.name));
+            let is_meant = |item: &ItemKey<'_>| {
+                item_of_message(message).is_none_or(|inner| inner == (item.domain, item.name))
+            };
             if self.is_ruled() && !item.as_ref().is_some_and(is_meant) {
                 return Err(refuse(NakCode::INVALID_CONTENT, POST_OF_OTHER_ITEM));
             }
@@ -222,7 +222,8 @@ impl RequestHandler<'_> {
                 Some(ticket) => Demand::Private { ticket, message },
                 None => {
                     let (item, _) = self.shared.interest.of_stream(self.id, stream)?;
-                    Demand::Generic { item: name_of(item).filter(|_| !item.is_of_feeds())?, message }
+                    let item = if item.is_of_feeds() { None } else { name_of(item) }?;
+                    Demand::Generic { item, message }
                 }
             };
             self.shared.demands.message(demand).ok()

@@ -11,9 +11,8 @@ use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{Flags, Priority, RequestHeader, StateCode, StreamState, flags};
 use tapeline_omm::{Fid, Refused, State};
 use tapeline_plant::ItemId;
-use tapeline_plant::demand::Demand;
-
 use tapeline_plant::cache::ItemKey;
+use tapeline_plant::demand::Demand;
 
 use crate::backlog::Backlog;
 use crate::demands::Full;
@@ -131,7 +130,9 @@ impl<'a> RequestHandler<'a> {
         if name.is_empty() {
             return Err(Refusal::closed(StateCode::USAGE_ERROR, NO_NAME));
         }
-        self.refuses(&named).map_or(Ok(()), Err)?;
+        if let Some(refusal) = self.refuses(&named) {
+            return Err(refusal);
+        }
         let shared = &mut *self.shared;
         if shared.streams >= shared.settings.max_streams {
             return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, TOO_MANY_STREAMS));
@@ -211,7 +212,9 @@ impl<'a> RequestHandler<'a> {
         named: &ItemKey<'_>,
         request: &RequestedItem<'_>,
     ) -> Result<(), Refusal> {
-        self.refuses_for_certain(named).map_or(Ok(()), Err)?;
+        if let Some(refusal) = self.refuses_for_certain(named) {
+            return Err(refusal);
+        }
         let shared = &mut *self.shared;
         let too_many = Refusal::recover(StateCode::NO_RESOURCES, TOO_MANY_PRIVATE);
         if shared.private.is_full() {

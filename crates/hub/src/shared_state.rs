@@ -8,9 +8,8 @@ use tapeline_omm::domain::{OwnedState, ServiceEntry};
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{DataState, Domain, Priority, RequestHeader, flags};
-use tapeline_plant::demand::{Demand, ItemName};
-
 use tapeline_plant::cache::ItemKey;
+use tapeline_plant::demand::{Demand, ItemName};
 
 use crate::access::Gate;
 use crate::demands::{Demands, Waiting};

@@ -6,9 +6,8 @@ use tapeline_omm::domain::directory::{self, Group};
 use tapeline_omm::domain::{OwnedState, ServiceEntry, ServicePart};
 use tapeline_omm::rwf::{DataState, Domain, Header, MessageView, StateCode, StatusHeader, StreamState};
 use tapeline_plant::Seq;
-use tapeline_plant::tick::Tick;
-
 use tapeline_plant::cache::ItemKey;
+use tapeline_plant::tick::Tick;
 
 use crate::connections::{Behind, Connections, SessionId};
 use crate::feeds;

@@ -100,8 +100,9 @@ fn descriptors(folder: &Path, is_own: bool) -> u64 {
     count.saturating_sub(u64::from(is_own))
 }
 
-/// User time, system time (both in clock ticks) and threads: fields 14, 15 and 20 of `/proc/<pid>/stat` (proc_pid_stat(5)). The second field is the program's name in
-/// parentheses, which may contain spaces and parentheses; the text after the last parenthesis is regular.
+/// User time, system time (both in clock ticks) and threads: fields 14, 15 and 20 of `/proc/<pid>/stat`
+/// (proc_pid_stat(5)). The second field is the program's name in parentheses, which may contain spaces and parentheses;
+/// the text after the last parenthesis is regular.
 fn cpu_ticks(stat: &str) -> Option<[u64; 3]> {
     let (_, rest) = stat.rsplit_once(')')?;
     // The first of these is field 3.

@@ -94,7 +94,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// All kinds, each with its name.
+    /// All kinds, each with its name, in the order of their declaration: a kind is the index of its entry.
     const ALL: [(Self, &str); 11] = [
         (Self::Login, "hub: logins"),
         (Self::Gone, "hub: sessions that are gone"),
@@ -343,5 +343,10 @@ mod tests {
         assert!(lines.lock().unwrap().pop().unwrap().contains("1 more lines left out"));
         events.end(Nanos(BEGIN));
         assert!(lines.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_kind_is_the_index_of_its_entry() {
+        assert!(Kind::ALL.iter().enumerate().all(|(at, (kind, _))| *kind as usize == at));
     }
 }

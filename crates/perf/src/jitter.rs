@@ -94,8 +94,7 @@ impl Jitter {
     }
 }
 
-/// # Errors
-/// This process may not use one of these cores.
+/// Refuses cores that this process may not use.
 pub(crate) fn check(watched: &[usize]) -> anyhow::Result<()> {
     let usable = cores();
     let Some(core) = watched.iter().find(|core| !usable.contains(core)) else { return Ok(()) };

@@ -102,13 +102,17 @@ pub(crate) struct Keeping {
 /// A fault of a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Illness {
-    // The disk is full after this number of further bytes.
-    Full { bytes: u64 },
+    /// The disk is full after this number of further bytes.
+    Full {
+        bytes: u64,
+    },
     ReadOnly,
-    // It accepts writes, but a sync fails.
+    /// It accepts writes, but a sync fails.
     Broken,
-    // A sync takes this time.
-    Slow { sync_ns: u64 },
+    /// A sync takes this time.
+    Slow {
+        sync_ns: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -59,9 +59,15 @@ pub(crate) struct Plant {
 /// A plant's request to the world.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    // Send a datagram to a feed's retransmission server.
-    Ask { feed: usize, request: Vec<u8> },
-    Connect { provider: usize, far: FarEnd },
+    /// Send a datagram to a feed's retransmission server.
+    Ask {
+        feed: usize,
+        request: Vec<u8>,
+    },
+    Connect {
+        provider: usize,
+        far: FarEnd,
+    },
 }
 
 impl Plant {

@@ -35,23 +35,32 @@ use crate::venue::Venue;
 #[derive(Debug)]
 enum Event {
     Feed(usize),
-    Datagram { feed: usize, line: line::Line, bytes: Rc<[u8]>, life: usize },
-    Asked { feed: usize, request: Vec<u8>, life: usize },
+    Datagram {
+        feed: usize,
+        line: line::Line,
+        bytes: Rc<[u8]>,
+        life: usize,
+    },
+    Asked {
+        feed: usize,
+        request: Vec<u8>,
+        life: usize,
+    },
     Plant,
     Journal,
     Hub,
     Images,
-    // A hub in its own process joins the plant of this life.
+    /// A hub in its own process joins the plant of this life.
     HubComes(usize),
     Client(usize),
     Hostile(usize),
     Source(usize),
-    // An item of a provider service changes.
+    /// An item of a provider service changes.
     Market,
     Fault(usize),
     Rules,
     Restart,
-    // The journal's disk becomes healthy again, unless another fault has hit it since.
+    /// The journal's disk becomes healthy again, unless another fault has hit it since.
     DiskHeals(usize),
     Calm,
     Close,

@@ -82,9 +82,8 @@ impl ServiceNames for Numbers<'_> {
 /// The result of reading one part of a received text.
 pub(super) enum Step<'a> {
     /// The peer changed between numbers and names of services; the message that did so follows.
-    Form {
-        numbers_services: bool,
-    },
+    Form { numbers_services: bool },
+    /// A message, as RWF.
     Message(&'a [u8]),
     /// A message or text cannot be read, with the reason. On a server an answer follows.
     Unreadable(String),

@@ -93,10 +93,11 @@ impl BackOff {
     fn record(&mut self, now: Nanos, who: Who) -> &mut Record {
         if self.records.len() >= MOST && !self.records.contains_key(&who) {
             self.records.retain(|_, record| !record.is_forgotten(now));
-            if self.records.len() >= MOST {
-                let least = self.records.iter().min_by_key(|(_, record)| record.until());
-                let least = least.map(|(who, _)| who.clone());
-                least.and_then(|least| self.records.remove(&least));
+            if self.records.len() >= MOST
+                && let Some((least, _)) = self.records.iter().min_by_key(|(_, record)| record.until())
+            {
+                let least = least.clone();
+                self.records.remove(&least);
             }
         }
         let record = self.records.entry(who).or_default();

@@ -177,9 +177,8 @@ impl Serving {
 }
 
 impl Counting {
-    /// Starts the thread, which does nothing before [`begin`](Self::begin). `hub` has the hub's figures, and what is known
-    /// of it from the start. Call before the plant's thread is
-    /// pinned: a new thread inherits its CPU affinity.
+    /// Starts the thread, which does nothing before [`begin`](Self::begin). Call before the plant's thread is
+    /// pinned. `hub` has the hub's figures, and what is known of it from the start.
     pub(crate) fn start(
         config: &Config,
         plant: SnapshotReader<PlantFigures>,

@@ -169,7 +169,7 @@ pub struct Server {
     housekept: Nanos,
     published: Nanos,
     report: Report,
-    /// Where rows of publishers are passed on; `None` if they are published directly.
+    /// The plant to which rows of publishers are passed on; `None` without a plant: they are published directly.
     onward: Option<Giving>,
     /// In this turn the receiver of passed-on rows had no capacity.
     is_full: bool,

@@ -28,3 +28,18 @@ impl MemberName {
         self.len > 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_and_names_with_escapes_are_not_prepared() {
+        let longest = "N".repeat(27);
+        let name = MemberName::new(&longest);
+        assert_eq!(name.bytes[..usize::from(name.len)], *format!(",\"{longest}\":").as_bytes());
+        for other in [&*"N".repeat(28), "a\"b", "a\\b", "a\tb", "\u{7F}", "é"] {
+            assert!(!MemberName::new(other).is_prepared(), "{other:?}");
+        }
+    }
+}

@@ -118,7 +118,7 @@ macro_rules! initial {
 }
 
 /// Reads a member: always, or if its flag is set.
-macro_rules! read {
+macro_rules! read_member {
     ($cursor:ident, $start:ident, $field:ident) => {
         $cursor.$field()?
     };
@@ -128,7 +128,7 @@ macro_rules! read {
 }
 
 /// Writes a member, if it is there, and if the other member is there with which alone it is written.
-macro_rules! write {
+macro_rules! write_member {
     ($writer:ident, $header:ident, $field:ident) => {
         $writer.$field($header.$field)?
     };
@@ -193,7 +193,7 @@ macro_rules! headers {
                         container: self.container,
                     };
                     start.write(out, |writer| {
-                        $(write!(writer, self, $field $(as $form)? $(= $flag $(with $other)?)?);)*
+                        $(write_member!(writer, self, $field $(as $form)? $(= $flag $(with $other)?)?);)*
                         Ok(())
                     })
                 }
@@ -216,7 +216,7 @@ macro_rules! headers {
                         stream_id: start.stream_id,
                         flags: start.flags,
                         container: start.container,
-                        $($field: read!(cursor, start, $field $(= $flags $flag)?),)*
+                        $($field: read_member!(cursor, start, $field $(= $flags $flag)?),)*
                     })
                 }
             }

@@ -251,7 +251,7 @@ impl Burst {
             }
         }
         drop(progress);
-        let bare_ns = Spread::of(bare, u64::midpoint);
+        let bare_ns = Spread::of(bare, u64::cmp, u64::midpoint);
         let pools = BurstSummary::all(plan, &pools, outcomes, bare_ns);
         let (verdict, why) = report::judge(plan, &pools);
         Ok(Some(BurstReport {

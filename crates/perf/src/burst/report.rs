@@ -85,7 +85,7 @@ impl BurstSummary {
         let most = |of: fn(&BurstOutcome) -> u64| rounds.iter().map(of).max().unwrap_or(0);
         Self {
             pool,
-            drain_ns: Spread::of(rounds.iter().filter_map(|round| round.drain_ns), u64::midpoint),
+            drain_ns: Spread::of(rounds.iter().filter_map(|round| round.drain_ns), u64::cmp, u64::midpoint),
             not_drained: rounds.iter().filter(|round| round.drain_ns.is_none()).count(),
             peak_backlog: most(|round| round.peak_backlog),
             steady_backlog: most(|round| round.steady_backlog),

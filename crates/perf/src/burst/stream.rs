@@ -30,7 +30,8 @@ pub(super) const MOST_MESSAGES: u64 = ((1_400 - HEADER_BYTES) / LONGEST_BLOCK) a
 pub(super) struct Stream {
     /// Number of messages in each datagram.
     pub(super) messages: u64,
-    /// Number of orders on the books from the first replacement on: a multiple of `messages`, so that no datagram mixes messages of two lengths.
+    /// Number of orders on the books from the first replacement on: a multiple of `messages`, so that no datagram mixes
+    /// messages of two lengths.
     pub(super) resting: u64,
 }
 

@@ -1,7 +1,6 @@
 //! API dispatch, as in EMA: a second thread receives on a thread's connections, while the thread itself sends. Their
 //! shared state is under a lock, which each holds for a turn. User dispatch has neither the thread nor the lock.
 
-use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
@@ -10,6 +9,8 @@ use std::time::Duration;
 use anyhow::Context;
 use tapeline_measure::{pin, unpin};
 use tapeline_wire::rssl::{Reactor, Readiness};
+
+use crate::jitter::joined;
 
 /// Maximum time between two checks for the end.
 const TURN: Duration = Duration::from_millis(100);
@@ -56,8 +57,7 @@ pub(super) fn run<D: Dispatched>(both: &mut D, number: usize, core: Option<usize
         shared.is_over.store(true, Ordering::Relaxed);
         // If waking fails, the dispatching thread ends one turn later.
         let _ = end.wake();
-        // A panic of the thread is propagated.
-        performed.and(dispatcher.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        performed.and(joined(dispatcher))
     })
 }
 

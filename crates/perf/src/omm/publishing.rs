@@ -14,6 +14,7 @@ use super::tally::Tally;
 
 /// A provider's traffic settings and message contents, for both kinds of provider.
 pub(super) struct Publishing {
+    /// The plan's own publishing options, for what both providers share.
     pub(super) args: PublishingArgs,
     pub(super) tick_rate: u64,
     pub(super) unit: Unit,
@@ -36,7 +37,7 @@ impl Publishing {
         let contents = |domain, messages| Contents::new(domain, messages, args.pre_enc);
         Ok(Self {
             args: args.clone(),
-            tick_rate: run.tick_rate,
+            tick_rate: run.pace.tick_rate,
             unit: run.unit(),
             prices: contents(Domain::MARKET_PRICE, market_price)?,
             books: market_by_order.map(|books| contents(Domain::MARKET_BY_ORDER, books)).transpose()?,

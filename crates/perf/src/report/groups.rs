@@ -121,7 +121,7 @@ impl Group {
 
     /// The spread of a figure over the runs that have it.
     pub(super) fn spread(&self, figure: Figure) -> Option<Spread> {
-        Spread::of(self.runs.iter().filter_map(|run| run.figure(figure)), f64::midpoint)
+        Spread::of(self.runs.iter().filter_map(|run| run.figure(figure)), f64::total_cmp, f64::midpoint)
     }
 
     /// The run with the median latency at the 99th percentile, which is drawn for the group.

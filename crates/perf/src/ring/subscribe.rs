@@ -180,20 +180,28 @@ impl Subscribe {
         if let Some(Core(Some(core))) = self.cpu {
             pin(core)?;
         }
-        // The ring's creator chose the policy for slow subscribers.
-        match self.join::<Gated>(&stop) {
-            Err(Error::OtherPolicy { .. }) => self.read(self.join::<Broadcast>(&stop), &stop),
-            joined => self.read(joined, &stop),
+        let begun = instant();
+        loop {
+            // The ring's creator chose the policy for slow subscribers; another ring can take its place meanwhile.
+            let error = match self.join::<Gated>() {
+                Ok(subscriber) => return self.read(subscriber, &stop),
+                Err(Error::OtherPolicy { .. }) => match self.join::<Broadcast>() {
+                    Ok(subscriber) => return self.read(subscriber, &stop),
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            if !matches!(error, Error::NotFound { .. }) || begun.elapsed() >= self.wait_for_ring {
+                return Err(failures::with_hint(error));
+            }
+            if stop.requested() {
+                return Ok(ExitCode::SUCCESS);
+            }
+            std::thread::sleep(LOOK_FOR_RING);
         }
     }
 
-    /// Reads the ring, unless it is time to end (`None`).
-    fn read<D: Readable>(
-        &self,
-        joined: Result<Option<SubscriberOf<D>>, Error>,
-        stop: &Stop,
-    ) -> anyhow::Result<ExitCode> {
-        let Some(subscriber) = joined.map_err(failures::with_hint)? else { return Ok(ExitCode::SUCCESS) };
+    fn read<D: Readable>(&self, subscriber: SubscriberOf<D>, stop: &Stop) -> anyhow::Result<ExitCode> {
         let reader = Reader::new(subscriber, self, stop);
         if self.raw {
             let out = BufWriter::new(std::io::stdout().lock());
@@ -228,37 +236,20 @@ impl Subscribe {
         Ok(status(summary.verdict == Some(Verdict::Lossy)))
     }
 
-    /// Joins, or waits until joining is possible. `None`: it is time to end.
-    fn join<D: Readable>(&self, stop: &Stop) -> Result<Option<SubscriberOf<D>>, Error> {
-        let begun = instant();
-        loop {
-            match self.join_as() {
-                Ok(subscriber) => {
-                    if self.lock_memory {
-                        subscriber.lock_memory()?;
-                    }
-                    return Ok(Some(subscriber));
-                }
-                Err(Error::NotFound { .. }) if begun.elapsed() < self.wait_for_ring => {
-                    if stop.requested() {
-                        return Ok(None);
-                    }
-                    std::thread::sleep(LOOK_FOR_RING);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn join_as<D: Readable>(&self) -> Result<SubscriberOf<D>, Error> {
+    /// Joins the ring if it has this policy.
+    fn join<D: Readable>(&self) -> Result<SubscriberOf<D>, Error> {
         let start = match self.from {
             From::Newest => Start::Newest,
             From::Oldest => Start::Oldest,
         };
-        match &self.label {
+        let subscriber = match &self.label {
             Some(label) => SubscriberOf::join_as(&self.name, start, label),
             None => SubscriberOf::join(&self.name, start),
+        }?;
+        if self.lock_memory {
+            subscriber.lock_memory()?;
         }
+        Ok(subscriber)
     }
 }
 

@@ -11,10 +11,7 @@ pub(super) fn of(rounds: &[Round]) -> output::Table {
         ["updates/s", "through", "waiting", "p50", "p90", "p99", "p99.9", "p99.99", "by relay", "verdict"];
     let mut table = output::table(head);
     for round in rounds {
-        let at = |rank| {
-            let latency = round.latency.as_ref().and_then(|latency| latency.at(rank));
-            latency.map_or_else(|| "–".to_owned(), figures::duration)
-        };
+        let at = |rank| output::latency(round.latency.as_ref().and_then(|latency| latency.at(rank)));
         let relay = rounds.iter().find(|other| {
             other.is_relay()
                 && !round.is_relay()

@@ -418,7 +418,9 @@ impl Entries {
         let place = found.ok().and_then(|position| self.order.place(position));
         match (action, found) {
             (VectorAction::UPDATE, Ok(_)) => {
-                place.map_or(Ok(()), |place| self.fold_row(place, permission, new, folding))?;
+                if let Some(place) = place {
+                    self.fold_row(place, permission, new, folding)?;
+                }
             }
             (VectorAction::INSERT, Ok(position) | Err(position)) if sorting => {
                 self.shift_up(position)?;

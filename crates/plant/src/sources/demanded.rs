@@ -147,16 +147,18 @@ impl Sources {
             Header::Post(post) => {
                 let place = self.desk.service(opened.service);
                 let known = place.and_then(|place| self.desk.services.get(place));
-                let (mut code, mut text) = (NakCode::DENIED_BY_SRC, "This service takes no posts");
-                let mut went = false;
-                if known.map(Service::posts).unwrap_or_default() != Posts::Refuse {
-                    (code, text) = (NakCode::NO_RESOURCES, "The source takes no post now");
+                let refusal = if known.map(Service::posts).unwrap_or_default() == Posts::Refuse {
+                    Some((NakCode::DENIED_BY_SRC, "This service takes no posts"))
+                } else {
+                    let mut went = false;
                     outlets.with(opened.link, &mut |out| {
                         went = consumer.post(out, target, &post, message.payload()) == Ok(Sent::Queued);
                     });
-                }
-                self.desk.counters.posts_refused += u64::from(!went);
-                if let Some(message) = nak_of(&post, code, text).filter(|_| !went) {
+                    (!went).then_some((NakCode::NO_RESOURCES, "The source takes no post now"))
+                };
+                let Some((code, text)) = refusal else { return };
+                self.desk.counters.posts_refused += 1;
+                if let Some(message) = nak_of(&post, code, text) {
                     self.desk.answer(Answer::Private { ticket, message });
                 }
             }

@@ -105,10 +105,15 @@ fn own(key: Option<Key<'_>>, service: u16) -> Option<Key<'_>> {
 
 /// Returns the state of an open stream with suspect data.
 pub(super) const fn suspect(text: &str) -> State<'_> {
-    closed(StreamState::OPEN, StateCode::NONE, text)
+    State {
+        stream: StreamState::OPEN,
+        data: DataState::SUSPECT,
+        code: StateCode::NONE,
+        text: text.as_bytes(),
+    }
 }
 
-/// Returns the state of a stream with suspect data: closed, mostly, and `CLOSED_RECOVER` if a retry may help.
+/// Returns the state of a closed stream; `CLOSED_RECOVER` if a retry may help.
 pub(super) const fn closed(stream: StreamState, code: StateCode, text: &str) -> State<'_> {
     State { stream, data: DataState::SUSPECT, code, text: text.as_bytes() }
 }

@@ -27,7 +27,7 @@ impl Lone {
         }
     }
 
-    fn bed(&self) -> Parker<'_> {
+    fn parker(&self) -> Parker<'_> {
         Parker { waiters: &self.waiters, flags: &self.flags, slot: 5, bell: None }
     }
 
@@ -40,7 +40,7 @@ impl Lone {
             looks(count.get())
         };
         let deadline = Deadline::after(PATIENCE);
-        assert!(self.bed().park_until(ready, deadline));
+        assert!(self.parker().park_until(ready, deadline));
         assert_eq!(self.waiters.parked.load(Ordering::Relaxed), 0, "it leaves no bit behind");
         !deadline.left().is_zero()
     }
@@ -97,7 +97,7 @@ fn an_idle_sleeper_sleeps() {
         looks.set(looks.get() + 1);
         false
     };
-    assert!(!lone.bed().park_until(ready, Deadline::after(100 * FIRST_SLEEP)));
+    assert!(!lone.parker().park_until(ready, Deadline::after(100 * FIRST_SLEEP)));
     // Two sleeps, and up to two looks around each; a signal or two may end one.
     assert!(looks.get() < 20, "{} looks", looks.get());
 }
@@ -186,7 +186,7 @@ fn the_barrier_lets_one_side_see_the_other() {
                     spin_loop();
                 }
                 lone.waiters.parked.fetch_or(1 << 5, Ordering::SeqCst);
-                lone.bed().settle();
+                lone.parker().settle();
                 let found = frame.0.load(Ordering::Acquire) == round;
                 meet(parties);
                 if !found && seen.load(Ordering::Relaxed) == 0 {

@@ -222,7 +222,7 @@ fn sessions(all: &[Session]) -> String {
 
 fn latency(hub: &Hub) -> String {
     let mut table = table(["latency", "samples", "p50", "p90", "p99", "p99.9", "max"]);
-    let cell = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), figures::duration);
+    let cell = output::latency;
     let mut row = |name: String, latency: &Latency| {
         table.add_row([
             name,

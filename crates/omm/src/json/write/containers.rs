@@ -9,7 +9,7 @@ use super::Writing;
 use crate::Malformed;
 use crate::rwf::{
     Container, DEPTH_LIMIT, DataType, Element, Entries, Field, FieldList, FilterAction, FilterList, Head,
-    Map, MapAction, Rmtes, Series, SetDefinitions, Value, Vector, VectorAction,
+    Map, MapAction, Series, SetDefinitions, Value, Vector, VectorAction,
 };
 
 impl Writing<'_, '_> {
@@ -96,7 +96,7 @@ impl Writing<'_, '_> {
             DataType::REAL => out.or_null(field.real()?, JsonText::real),
             DataType::UINT => out.or_null(field.uint()?, JsonText::unsigned),
             DataType::TIME => out.or_null(field.time()?, JsonText::time),
-            DataType::RMTES_STRING => out.characters(Rmtes(field.data).characters(), field.data),
+            DataType::RMTES_STRING => out.characters(field.rmtes().characters(), field.data),
             DataType::ENUM => self.enumeration(field)?,
             _ => self.value(&field.value(data_type)?, depth)?,
         }

@@ -65,7 +65,7 @@ impl ConsumerArgs {
                 generics: self.generic_msg_rate,
                 stamped_generics: self.generic_msg_latency_rate,
             },
-            tick_rate: self.run.tick_rate,
+            tick_rate: self.run.pace.tick_rate,
             unit: plan.unit,
         };
         collect::run(&run, move |number, link| working::work(&plan, number, link))

@@ -57,7 +57,7 @@ impl SteadyTraffic {
         let flows = [(Kind::Post, posts), (Kind::Generic, generics)];
         let flows =
             flows.into_iter().filter_map(|(kind, items)| Flow::new(plan, kind, items, poster)).collect();
-        Self { slices: Slices::new(plan.args.run.tick_rate, start), is_held: false, flows }
+        Self { slices: Slices::new(plan.args.run.pace.tick_rate, start), is_held: false, flows }
     }
 
     /// When the next slice is due; `None` if nothing is ever sent.
@@ -117,7 +117,7 @@ impl Flow {
             bursts: Bursts::new(
                 rate,
                 StampRate::PerSecond(stamped),
-                plan.args.run.tick_rate,
+                plan.args.run.pace.tick_rate,
                 0,
                 monotonic_ns(),
             ),

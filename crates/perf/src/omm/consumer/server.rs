@@ -141,8 +141,8 @@ impl Server {
     pub(super) fn begin(&mut self, plan: &ConsumerPlan, now: Nanos) {
         self.service_id = self.service(plan).map(|service| service.id).filter(|_| plan.args.use_service_id);
         self.asking = Some(Asking {
-            slices: Slices::new(plan.args.run.tick_rate, now),
-            share: Share::new(plan.args.request_rate, plan.args.run.tick_rate),
+            slices: Slices::new(plan.args.run.pace.tick_rate, now),
+            share: Share::new(plan.args.request_rate, plan.args.run.pace.tick_rate),
             opened: 0,
             posts: Vec::new(),
             generics: Vec::new(),

@@ -39,7 +39,7 @@ impl NiProviderArgs {
             is_timed: self.publishing.run_time.is_some(),
             images: Vec::new(),
             rates: Rates { updates: self.publishing.update_rate, ..Rates::default() },
-            tick_rate: self.run.tick_rate,
+            tick_rate: self.run.pace.tick_rate,
             unit: plan.publishing.unit,
         };
         collect::run(&run, move |number, link| working::work(&plan, number, link))

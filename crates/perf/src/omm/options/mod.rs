@@ -120,6 +120,15 @@ impl ServiceArgs {
     }
 }
 
+/// The grid of time slices.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Pace")]
+pub(super) struct PaceArgs {
+    /// Slices a second: the rate of a thread's bursts. More slices make smaller bursts
+    #[arg(long, value_name = "RATE", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(super) tick_rate: u64,
+}
+
 /// Working threads, and their cores.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Threads")]
@@ -159,9 +168,8 @@ pub(super) struct ResultArgs {
 /// Options of every tool that has a role of the model.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
-    /// Slices a second: the rate of a thread's bursts. More slices make smaller bursts
-    #[arg(long, value_name = "RATE", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000), help_heading = "Pace")]
-    pub(super) tick_rate: u64,
+    #[command(flatten)]
+    pub(super) pace: PaceArgs,
     #[command(flatten)]
     pub(super) threads: ThreadArgs,
     /// API dispatch: for each thread, a second thread receives from its connections

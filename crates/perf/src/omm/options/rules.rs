@@ -12,7 +12,7 @@ impl ConsumerArgs {
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         check_servers("--server", &self.server.server)?;
         check_servers("--standby", &self.standby)?;
-        let ticks = self.run.tick_rate;
+        let ticks = self.run.pace.tick_rate;
         if self.request_rate < ticks {
             return Err(below_ticks("--request-rate", self.request_rate, ticks));
         }
@@ -54,9 +54,10 @@ impl ProviderArgs {
     /// Refuses options that break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         let (rate, stamped) = (self.generic_msg_rate, self.generic_msg_latency_rate);
-        self.publishing.check(self.run.tick_rate)?;
+        let ticks = self.run.pace.tick_rate;
+        self.publishing.check(ticks)?;
         self.run.check()?;
-        check_rates("--generic-msg-rate", rate, "--generic-msg-latency-rate", stamped, self.run.tick_rate)?;
+        check_rates("--generic-msg-rate", rate, "--generic-msg-latency-rate", stamped, ticks)?;
         check_pre_enc(self.publishing.pre_enc, rate, "--generic-msg-latency-rate", stamped)
     }
 }
@@ -65,7 +66,7 @@ impl NiProviderArgs {
     /// Refuses options that break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         check_servers("--server", &self.server.server)?;
-        self.publishing.check(self.run.tick_rate)?;
+        self.publishing.check(self.run.pace.tick_rate)?;
         self.run.check()?;
         check_common(&self.items, self.run.threads())
     }

@@ -15,7 +15,7 @@ use tapeline_wire::rssl::SubProtocol;
 use super::super::transport::SHORTEST;
 use super::inputs::yes;
 use super::rules::check_servers;
-use super::{ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
+use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
 
 /// Send, receive and time transport messages.
 #[derive(Clone, Debug, Args)]
@@ -75,9 +75,8 @@ pub struct TransportPerfArgs {
     #[arg(long, value_name = "NAME")]
     stats_file: Option<String>,
 
-    /// Slices a second: the rate of a thread's bursts. More slices make smaller bursts
-    #[arg(long, value_name = "RATE", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000), help_heading = "Pace")]
-    pub(in super::super) tick_rate: u64,
+    #[command(flatten)]
+    pub(in super::super) pace: PaceArgs,
     #[command(flatten)]
     pub(in super::super) threads: ThreadArgs,
     #[command(flatten)]
@@ -228,7 +227,7 @@ impl TransportPerfArgs {
     }
 
     fn check_rates(&self) -> anyhow::Result<()> {
-        let (rate, ticks, stamps) = (self.msg_rate, self.tick_rate, self.stamps());
+        let (rate, ticks, stamps) = (self.msg_rate, self.pace.tick_rate, self.stamps());
         let is_paced = !self.reflect_msgs && !self.unpaced;
         let (what, hint) = match stamps {
             _ if is_paced && rate > 0 && rate < ticks => (
@@ -411,7 +410,7 @@ impl TransportPerfArgs {
             ("Compression Type", format!("{:?}", settings.compression).to_lowercase()),
             ("Compression Level", settings.compression_level.unwrap_or(COMPRESSION_LEVEL).to_string()),
             ("Tcp_NoDelay", yes(settings.tcp_nodelay.unwrap_or(true))),
-            ("Tick Rate", self.tick_rate.to_string()),
+            ("Tick Rate", self.pace.tick_rate.to_string()),
             ("Use Direct Writes", yes(self.ends.direct_write)),
             ("Latency Log File", self.results.latency_file()),
             ("Summary File", paths::shown(&self.summary_file()).to_string()),
@@ -438,7 +437,7 @@ mod tests {
         let args = parsed("");
         args.check().unwrap();
         assert_eq!((args.end(), args.msg_rate, args.msg_size, args.pack), (End::Server, 100_000, 76, 1));
-        assert_eq!((args.stamps(), args.tick_rate), (StampRate::PerSecond(10), 1_000));
+        assert_eq!((args.stamps(), args.pace.tick_rate), (StampRate::PerSecond(10), 1_000));
         assert_eq!((args.run_time(), args.results.write_stats_interval), (Duration::from_secs(300), 5));
         let settings = args.settings();
         assert_eq!(settings.guaranteed_output_buffers, Some(5_000));

@@ -87,7 +87,7 @@ impl ProviderArgs {
                 },
                 ..Rates::default()
             },
-            tick_rate: self.run.tick_rate,
+            tick_rate: self.run.pace.tick_rate,
             unit: plan.publishing.unit,
         };
         collect::run_on(&run, reactors, move |number, reactor, link| {

@@ -71,7 +71,7 @@ impl TransportPerfArgs {
             is_timed: self.run_time.is_some(),
             images: Vec::new(),
             rates: Rates::default(),
-            tick_rate: self.tick_rate,
+            tick_rate: self.pace.tick_rate,
             unit: Unit::Nanos,
         };
         collect::run_on(&run, reactors, move |number, reactor, link| {

@@ -65,8 +65,8 @@ impl FlowSender {
             Pace::Unpaced { start, stamps, stamp_pacer: Pacer::per_second(hz, start), stamped: 0 }
         } else {
             Pace::Bursts {
-                slices: Slices::new(args.tick_rate, start),
-                bursts: Bursts::new(args.msg_rate, stamps, args.tick_rate, 0, seed),
+                slices: Slices::new(args.pace.tick_rate, start),
+                bursts: Bursts::new(args.msg_rate, stamps, args.pace.tick_rate, 0, seed),
                 begun: 0,
             }
         };

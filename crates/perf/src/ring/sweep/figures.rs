@@ -56,7 +56,7 @@ impl SweepFigure {
 
     fn of(cell: &Cell, records: &[Record]) -> Self {
         let each = |value: &dyn Fn(&Record) -> Option<f64>| {
-            Spread::of(records.iter().filter_map(value), f64::midpoint)
+            Spread::of(records.iter().filter_map(value), f64::total_cmp, f64::midpoint)
         };
         let latency_ns = RANKS
             .into_iter()
@@ -65,7 +65,7 @@ impl SweepFigure {
                 // A percentile is included only if every run has it.
                 let values: Option<Vec<f64>> =
                     records.iter().map(|record| worst(record, &pointer, f64::max)).collect();
-                Some((rank, Spread::of(values?, f64::midpoint)?))
+                Some((rank, Spread::of(values?, f64::total_cmp, f64::midpoint)?))
             })
             .collect();
         let mut verdicts = BTreeMap::new();
