@@ -7,7 +7,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_omm::{Dictionary, Real, fid};
 use tapeline_plant::RowKind;
-use tapeline_plant::tick::{Flags, Kind, Tick};
+use tapeline_plant::tick::{Flags, Tick};
 
 use crate::Error;
 use crate::batch::{Batch, Row};
@@ -254,16 +254,10 @@ fn begin_timed<'b>(batch: &'b mut Batch, tick: &Tick<'_>) -> Row<'b> {
 
 fn tick_row(batch: &mut Batch, tick: &Tick<'_>, message: &MessageView<'_>, header: &Header<'_>) {
     let fixed = &tick.header;
-    let kind = match fixed.kind {
-        Kind::Refresh => "refresh",
-        Kind::Status => "status",
-        Kind::Update => "update",
-        _ => "other",
-    };
     let has = |flag| fixed.flags.contains(flag);
     let text = header.state().map(|state| String::from_utf8_lossy(state.text));
     let mut row = begin(batch, tick);
-    row.whole(i64::from(fixed.channel)).whole(i64::from(fixed.item.0)).text(Some(kind));
+    row.whole(i64::from(fixed.channel)).whole(i64::from(fixed.item.0)).text(Some(fixed.kind.name()));
     row.text(Some(message.domain().to_string())).count(fixed.feed_seq);
     row.time(fixed.event).time(fixed.wire).time(fixed.decoded).text(Some(fixed.state.name()));
     row.text(Some(fixed.quality().name())).flag(has(Flags::GAP)).flag(has(Flags::RESET));

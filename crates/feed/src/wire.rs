@@ -222,8 +222,8 @@ macro_rules! message_types {
 }
 pub(crate) use message_types;
 
-/// Declares the views of a protocol, the enumeration of them and the decoder: `{ enumeration, types, error, byte order, { items of every view } }` and the
-/// table. Among those items is a function `show_prefix`.
+/// Declares the views of a protocol, the enumeration of them and the decoder:
+/// `{ enumeration, types, error, byte order, { items of every view } }` and the table. Among those items is a function `show_prefix`.
 macro_rules! views {
     (
         { $Message:ident, $Type:ident, $Malformed:ident, $ORDER:ident, $common:tt }

@@ -383,3 +383,21 @@ fn an_unknown_type_and_a_longer_message_are_no_errors() {
         "message type S (system event) has 10 bytes, 9 received"
     );
 }
+
+#[test]
+fn whatever_is_expected_is_only_looked_at() {
+    let mut books = IexBooks::new(IexSettings::default());
+    let mut bytes = [0; 80];
+    for number in 0..1_000 {
+        let symbol = text(&format!("S{number}"));
+        let level = encode::BuyLevel { flags: 1, symbol, size: 100, price: 10_000 };
+        let length = level.encode(1, &mut bytes).unwrap();
+        assert_eq!(books.expect(std::iter::once(&bytes[..length])), 0, "few books are near");
+        let _ = books.apply(&decode(&bytes[..length]).unwrap());
+    }
+    let before = format!("{books:?}");
+    let strange: [&[u8]; 5] = [&bytes[..30], b"", b"8", b"z", &[b'8'; 30]];
+    assert_eq!(books.expect(strange.into_iter()), 5);
+    assert_eq!(books.expect(std::iter::repeat_n(&bytes[..30], 40)), 32, "at most");
+    assert_eq!(format!("{books:?}"), before);
+}

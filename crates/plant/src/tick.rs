@@ -36,6 +36,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Returns the name in reports and exports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Refresh => "refresh",
+            Self::Status => "status",
+            Self::Update => "update",
+        }
+    }
+
     fn from_wire(value: u8) -> Option<Self> {
         match value {
             2 => Some(Self::Refresh),

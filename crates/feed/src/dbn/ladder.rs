@@ -58,9 +58,9 @@ impl DbnLadder {
     /// Prefetches the best levels.
     #[inline]
     pub(super) fn prefetch(&self) {
-        if let [.., first, _, _, _, last] = self.levels.as_slice() {
-            prefetch(first);
+        if let Some(last) = self.levels.last() {
             prefetch(last);
+            prefetch(&self.levels[self.levels.len().saturating_sub(5)]);
         }
     }
 
@@ -95,7 +95,7 @@ impl DbnLadder {
     /// Changes the size of an order.
     #[inline]
     pub(super) fn resize(&mut self, price: DbnPrice, before: u32, now: u32) {
-        // As for a reduction.
+        // Each order of the book has its level: see `reduce`.
         let Ok(at) = self.find(self.mirrored(price)) else { return };
         let level = &mut self.levels[at];
         level.size = (level.size + u64::from(now)).saturating_sub(u64::from(before));

@@ -103,6 +103,11 @@ impl OrderBook {
         live: &mut usize,
         counters: &mut DbnCounters,
     ) -> bool {
+        // At the limit, no table grows for an order that is refused.
+        if standing.size > 0 && *live >= settings.max_orders && !self.orders.contains_key(&id) {
+            counters.refused_orders += 1;
+            return false;
+        }
         // An order without size does not exist; some venues delete an order by a modification to 0.
         let before = match standing.size {
             0 => self.orders.remove(&id),

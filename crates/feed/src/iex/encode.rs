@@ -1,7 +1,7 @@
 //! Writing messages of TOPS 1.6 and DEEP 1.0 into a caller's buffer, for tests and simulation.
 //!
-//! One struct for each message, with the fields of its view; the time of its event, `ts_ns`, is in ns since 1970. Numbers are written little-endian, text unchanged. Values are not checked
-//! against the specifications' code sets, because a test may need an invalid one.
+//! One struct for each message, with the fields of its view; the time of its event, `ts_ns`, is in ns since 1970. Numbers are written
+//! little-endian, text unchanged. Values are not checked against the specifications' code sets, because a test may need an invalid one.
 //!
 //! ```
 //! use tapeline_feed::iex::encode::{SecurityEvent, text};

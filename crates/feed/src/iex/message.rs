@@ -25,7 +25,7 @@ iex_messages! { views { IexMessage, IexMessageType, MalformedIexMessage, LITTLE,
     }
 
     fn show_prefix(self, shown: &mut std::fmt::DebugStruct<'_, '_>) {
-        shown.field("ts_ns", &self.ts_ns());
+        shown.field("letter", &char::from(self.0[0])).field("ts_ns", &self.ts_ns());
     }
 } } }
 

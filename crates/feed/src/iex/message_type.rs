@@ -15,5 +15,10 @@ mod tests {
             assert_eq!(IexMessageType::of(kind.letter()), Some(kind));
         }
         assert_eq!((0..=u8::MAX).filter_map(IexMessageType::of).count(), IexMessageType::ALL.len());
+        // Again from the specification: one table declares decoder and encoder.
+        assert_eq!(
+            IexMessageType::ALL.map(IexMessageType::length),
+            [10, 31, 22, 18, 19, 42, 30, 30, 38, 26, 38, 80, 18, 18]
+        );
     }
 }

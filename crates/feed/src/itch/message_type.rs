@@ -126,6 +126,11 @@ mod tests {
             assert_eq!(MessageType::of(kind.letter()), Some(kind));
         }
         assert_eq!((0..=u8::MAX).filter_map(MessageType::of).count(), MessageType::ALL.len());
+        // Again from the specification: one table declares decoder and encoder.
+        assert_eq!(
+            MessageType::ALL.map(MessageType::length),
+            [12, 39, 25, 20, 26, 35, 12, 28, 35, 21, 36, 40, 31, 36, 23, 19, 35, 44, 40, 19, 50, 20, 48]
+        );
     }
 
     #[test]

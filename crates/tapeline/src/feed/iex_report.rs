@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tapeline_console::output::table;
@@ -147,7 +148,7 @@ impl IexReport {
                     "the sender began again; {} messages count and {} do not, with --restart {}",
                     thousands(messages),
                     thousands(result.dropped_as_duplicate),
-                    format!("{policy:?}").to_lowercase()
+                    policy.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
                 ),
             });
         }
@@ -251,6 +252,7 @@ fn types(counts: &MessageCounts) -> String {
             None => unknown.push((letter.escape_ascii().to_string(), count)),
         }
     }
+    unknown.sort_unstable();
     type_table(known, unknown.iter().map(|(letter, count)| (letter, count)), counts.messages)
 }
 

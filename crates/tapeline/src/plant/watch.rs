@@ -156,7 +156,7 @@ fn as_json(tick: &Tick<'_>) -> anyhow::Result<Json> {
     if !tick.name.is_empty() {
         line.insert("item".into(), tick.name.into());
     }
-    line.insert("kind".into(), format!("{:?}", header.kind).to_lowercase().into());
+    line.insert("kind".into(), header.kind.name().into());
     if header.source_type != 0 {
         line.insert("message".into(), char::from(header.source_type).to_string().into());
     }

@@ -126,6 +126,8 @@ fn the_page_shows_quotes_doubts_and_recovers() {
 
     // The plant restarts: the quotes recover without any action on the page.
     let (_running, ..) = plant(&place, Some((hub.port(), web.port())));
+    // Before its feed begins, it refuses them: the page asks again.
+    page.wait_for(&format!("{} === 'closed'", state("TAPE")));
     let _feed = exchange(&place);
     page.wait_for(&format!("{} === 'ok' && {} === 'ok'", state("TAPE"), state("RIMU")));
     let before = page.evaluate(&quote("TAPE"));

@@ -6,6 +6,7 @@ const FIELDS = ["BID", "BIDSIZE", "ASK", "ASKSIZE", "TRDPRC_1", "TRDVOL_1"];
 const LOOK_MS = 1000; // the counters are written once a second
 const SILENCE_MS = 60000; // the hub pings three times as often
 const RETRY_MS = [500, 1000, 2000, 4000];
+const AGAIN_MS = 1000; // until an item that may recover is asked for again
 const KEPT = 120; // points of the timeline, one a second
 const MOST_ITEMS = 200;
 const MOST_SESSIONS = 200;
@@ -254,6 +255,8 @@ const quotes = {
   nextId: 3,
   items: new Map(), // by name
   ids: new Map(), // name by stream
+  late: new Set(), // names to ask for again
+  lateTimer: 0,
   services: new Map(), // by number: name, and what was said if it is down
   secret: "",
 
@@ -357,6 +360,7 @@ const quotes = {
     if (message.State) {
       const closed = state.Stream && !["Open", "NonStreaming"].includes(state.Stream);
       if (closed) this.ids.delete(item.id), (item.id = null);
+      if (state.Stream === "ClosedRecover") this.askLater(name);
       this.set(item, closed ? "closed" : state.Data === "Suspect" ? "suspect" : "ok", state.Text || state.Code || "");
     } else if (message.Type === "Refresh") this.set(item, "ok", "");
     this.touch(item);
@@ -392,6 +396,18 @@ const quotes = {
     const key = { Name: names.length === 1 ? names[0] : names };
     this.send({ ID: id, Key: key, View: FIELDS });
     for (const name of names) this.set(this.items.get(name), "wait", "");
+  },
+
+  // Items that may recover, such as those of a plant whose feed has not begun, are asked for again, all at once.
+  askLater(name) {
+    this.late.add(name);
+    if (this.lateTimer) return;
+    this.lateTimer = setTimeout(() => {
+      this.lateTimer = 0;
+      const names = [...this.late].filter((name) => this.items.has(name) && this.items.get(name).state === "closed");
+      this.late.clear();
+      if (this.isOpen && names.length) this.ask(names);
+    }, AGAIN_MS);
   },
 
   directory(message) {
