@@ -8,7 +8,7 @@
 //!
 //! The kernel writes each datagram straight into a slot. The slot's handle goes to the decoder and comes
 //! back; nothing is copied or allocated. The memory is allocated and touched before the first datagram. Both
-//! directions are [`spsc`](tapeline_ring::spsc) queues, because each end is exactly one thread: use one pool
+//! directions are [`spsc`] queues, because each end is exactly one thread: use one pool
 //! for each receiving thread.
 //!
 //! A slot is owned: only its owner can access it, and the compiler ensures that no slot is in two places.

@@ -112,7 +112,7 @@ impl ProviderStream {
     }
 }
 
-/// Returns the maximum memory of an open stream, bytes: lists and tables at [`SPARE`] times their content, the longest name
+/// Returns the maximum memory of an open stream, bytes: lists and tables at `SPARE` times their content, the longest name
 /// on the wire, a text of a few words while its refusal waits.
 #[must_use]
 pub const fn stream_bytes() -> usize {
