@@ -163,8 +163,11 @@ impl Player {
         self.due = self.due.max(self.out.start);
     }
 
-    /// Ends the session of datagrams packed here: at once, and repeatedly for `linger`.
+    /// Sends the staged datagrams, then ends the session of datagrams packed here: at once, and repeatedly for `linger`.
     pub fn end(&mut self, linger: Duration) -> anyhow::Result<bool> {
+        if !self.flush()? {
+            return Ok(false);
+        }
         let Some(next) = self.next_sequence else { return self.out.finish() };
         self.out.end(self.session, next, self.out.lines.carried.datagrams, linger)
     }
