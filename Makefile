@@ -203,11 +203,11 @@ ITEMS ?= $(if $(CI),1000,10000)
 interop_dir := $(abspath $(target_dir))/interop
 interop: ## run LSEG's and others' clients and servers against Tapeline's, over every transport; DOC=1 writes docs/interop.md
 	@scripts/setup interop
-	tests/interop/build $(interop_dir)
-	INTEROP=$(interop_dir) INTEROP_ITEMS=$(ITEMS) DOC='$(DOC)' \
+	tests/interop/build '$(interop_dir)'
+	INTEROP='$(interop_dir)' INTEROP_ITEMS=$(ITEMS) DOC='$(DOC)' \
 		$(tests) --quiet --test interop -- every_pair --nocapture
-	INTEROP=$(interop_dir) $(tests) --quiet --test kdb interop:: -- --nocapture
-	INTEROP=$(interop_dir) $(tests) --quiet --test commands in_python -- --nocapture
+	INTEROP='$(interop_dir)' $(tests) --quiet --test kdb interop:: -- --nocapture
+	INTEROP='$(interop_dir)' $(tests) --quiet --test commands in_python -- --nocapture
 	CHROMIUM="$${CHROMIUM:-chromium}" $(tests) --quiet --test browser
 .PHONY: interop
 
@@ -215,8 +215,8 @@ interop-rtsdk: ITEMS = 1000
 interop-rtsdk: ## run LSEG's performance tools in C and C++ (your build in RTSDK=FOLDER) against Tapeline's programs; DOC=1 writes docs/interop.md
 	@test -x '$(RTSDK)/bin/ConsPerf' || { echo "interop-rtsdk: RTSDK=FOLDER names a folder with LSEG's tools in bin; docs/interop.md says how they are built" >&2; exit 2; }
 	@scripts/setup interop
-	tests/interop/certificates $(interop_dir)/certificates
-	INTEROP=$(interop_dir) INTEROP_ITEMS=$(ITEMS) RTSDK='$(abspath $(RTSDK))' DOC='$(DOC)' \
+	tests/interop/certificates '$(interop_dir)/certificates'
+	INTEROP='$(interop_dir)' INTEROP_ITEMS=$(ITEMS) RTSDK='$(abspath $(RTSDK))' DOC='$(DOC)' \
 		$(tests) --quiet --test interop -- every_tool --nocapture
 .PHONY: interop-rtsdk
 
