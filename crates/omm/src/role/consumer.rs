@@ -148,6 +148,12 @@ impl Consumer {
         Ok(consumer)
     }
 
+    /// Makes room for `items` in total, as EMA's `ItemCountHint`. Otherwise the tables double as items are opened, and messages wait
+    /// meanwhile: the last doubling before 100,000 items takes about 15 ms.
+    pub fn reserve(&mut self, items: usize) {
+        self.list.reserve(items);
+    }
+
     /// Returns `true` if items are being requested: the login is accepted, and directory and dictionary are complete.
     #[must_use]
     pub fn is_ready(&self) -> bool {

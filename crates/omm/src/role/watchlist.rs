@@ -81,6 +81,17 @@ impl Watchlist {
         }
     }
 
+    /// Makes room for `items` in total, each with a stream of its own.
+    pub(crate) fn reserve(&mut self, items: usize) {
+        self.interests.reserve(items);
+        self.streams.reserve(items);
+        let (streams, hasher) = (&self.streams, &self.hasher);
+        self.by_key.reserve(items.saturating_sub(self.by_key.len()), |place| {
+            streams.get(*place).map_or(0, |stream| hasher.hash_one(&stream.key))
+        });
+        self.ids.reserve(items);
+    }
+
     /// Returns the number of open items.
     pub(crate) const fn len(&self) -> usize {
         self.interests.len()

@@ -41,6 +41,11 @@ impl<T> Slots<T> {
         self.len
     }
 
+    /// Makes room for `count` entries in total.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.slots.reserve(count.saturating_sub(self.slots.len()));
+    }
+
     /// Stores `value` at a free place. With four thousand million entries there is none: callers have lower limits.
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         self.len += 1;

@@ -39,6 +39,11 @@ impl StreamIds {
         Self { entries: vec![FREE; 64], used: 0, first, next: first }
     }
 
+    /// Makes room for `count` ids in total.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.make_room(count.saturating_sub(self.used));
+    }
+
     /// Returns `true` if `id` was assigned at some time, on this connection or an earlier one.
     pub(crate) const fn was_open(&self, id: i32) -> bool {
         id >= self.first && id < self.next
@@ -186,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map(steps in prop::collection::vec((0_u8..4, any::<u16>()), 1..400)) {
+        fn it_is_a_map(steps in prop::collection::vec((0_u8..5, any::<u16>()), 1..400)) {
             let mut ids = StreamIds::new(3);
             let mut model: BTreeMap<i32, Owner> = BTreeMap::new();
             for (step, number) in steps {
@@ -199,6 +204,7 @@ mod tests {
                         model.remove(&id);
                         ids.free(id);
                     },
+                    3 => ids.reserve(usize::from(number % 2_000)),
                     _ => if let Some(first) = ids.row(usize::from(number % 9) + 1) {
                         for id in (first..).take(usize::from(number % 9) + 1) {
                             let owner = Owner::Batch(u32::from(number));

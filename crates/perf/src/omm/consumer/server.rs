@@ -64,10 +64,15 @@ pub(super) struct Wants {
     pub(super) closed: Vec<u64>,
 }
 
+/// Maximum requests before received messages are processed. With more, their images and the updates behind them would wait in the socket.
+const TURN: u64 = 100;
+
 /// Progress of the requests, and the items that accept posts and generic messages.
 pub(super) struct Asking {
     slices: Slices,
     share: Share,
+    /// Requests of the slices that have begun, still to be made.
+    left: u64,
     pub(super) opened: usize,
     pub(super) posts: Items,
     pub(super) generics: Items,
@@ -78,10 +83,12 @@ pub(super) type Items = Vec<(Handle, Domain)>;
 
 impl Server {
     pub(super) fn new(plan: &ConsumerPlan, thread: usize, number: usize) -> anyhow::Result<Self> {
+        let mut consumer = Consumer::new(plan.settings.clone(), &plan.credentials.request())?;
+        consumer.reserve(plan.division.of(thread));
         Ok(Self {
             thread,
             number,
-            consumer: Consumer::new(plan.settings.clone(), &plan.credentials.request())?,
+            consumer,
             connection: None,
             room: RoleConnection::default(),
             wants: Wants::default(),
@@ -143,13 +150,14 @@ impl Server {
         self.asking = Some(Asking {
             slices: Slices::new(plan.args.run.pace.tick_rate, now),
             share: Share::new(plan.args.request_rate, plan.args.run.pace.tick_rate),
+            left: 0,
             opened: 0,
             posts: Vec::new(),
             generics: Vec::new(),
         });
     }
 
-    /// Opens the items of the slices that have begun; returns whether the first item is among them.
+    /// Opens items of the slices that have begun, up to [`TURN`] of them; returns whether the first item is among them.
     pub(super) fn ask(
         &mut self,
         plan: &ConsumerPlan,
@@ -157,7 +165,7 @@ impl Server {
         taking: &mut Taking,
     ) -> anyhow::Result<bool> {
         let asking = self.asking.as_mut().filter(|_| !self.consumer.is_ended());
-        let Some(Asking { slices, share, opened, posts, generics }) = asking else { return Ok(false) };
+        let Some(Asking { slices, share, left, opened, posts, generics }) = asking else { return Ok(false) };
         let (items, count) = (plan.items_of(self.thread), plan.division.of(self.thread));
         let service = self.service_id.map_or(ServiceName::Name(&plan.args.service_name), ServiceName::Id);
         let before = *opened;
@@ -165,28 +173,29 @@ impl Server {
             && let Some((slice, due)) = slices.begin(now)
         {
             taking.link.tally.slice(now.since(due));
-            let burst = usize::try_from(share.burst(slice)).unwrap_or(usize::MAX);
-            let numbered = items.clone().enumerate().skip(*opened).take(burst);
-            for (number, item) in numbered {
-                let is_streaming = !item.is_snapshot && !plan.args.snapshot;
-                let takes = |kind| rates(&plan.args, kind).0 > 0 && is_streaming && takes(item, kind);
-                let sends = takes(Kind::Generic);
-                let handle = self.consumer.open(&ItemRequest {
-                    domain: item.domain,
-                    is_streaming,
-                    // As in the public tools: generic messages on such a stream are private to the two ends.
-                    is_private: sends,
-                    closure: number as u64,
-                    ..ItemRequest::new(service, item.name.as_bytes())
-                })?;
-                if takes(Kind::Post) {
-                    posts.push((handle, item.domain));
-                }
-                if sends {
-                    generics.push((handle, item.domain));
-                }
-                *opened += 1;
+            *left += share.burst(slice);
+        }
+        let burst = TURN.min(*left);
+        *left -= burst;
+        for (number, item) in items.enumerate().skip(*opened).take(burst as usize) {
+            let is_streaming = !item.is_snapshot && !plan.args.snapshot;
+            let takes = |kind| rates(&plan.args, kind).0 > 0 && is_streaming && takes(item, kind);
+            let sends = takes(Kind::Generic);
+            let handle = self.consumer.open(&ItemRequest {
+                domain: item.domain,
+                is_streaming,
+                // As in the public tools: generic messages on such a stream are private to the two ends.
+                is_private: sends,
+                closure: number as u64,
+                ..ItemRequest::new(service, item.name.as_bytes())
+            })?;
+            if takes(Kind::Post) {
+                posts.push((handle, item.domain));
             }
+            if sends {
+                generics.push((handle, item.domain));
+            }
+            *opened += 1;
         }
         Ok(before == 0 && *opened > 0)
     }
@@ -196,9 +205,10 @@ impl Server {
         self.asking.as_ref().is_some_and(|asking| asking.opened == plan.division.of(self.thread))
     }
 
-    /// When the next items are to be requested.
+    /// When the next items are to be requested; at once if some are late.
     pub(super) fn due(&self, plan: &ConsumerPlan) -> Option<Nanos> {
-        self.asking.as_ref().filter(|_| !self.has_asked(plan)).map(|asking| asking.slices.due())
+        let asking = self.asking.as_ref().filter(|_| !self.has_asked(plan))?;
+        Some(if asking.left > 0 { Nanos(0) } else { asking.slices.due() })
     }
 
     /// Whether it is a standby that could take over, for the first time since it became one.
@@ -336,6 +346,30 @@ impl ConsumerApplication for Hearing<'_> {
             }
             ConsumerEvent::Malformed(fault) => self.taking.malformed(&fault.to_string()),
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::super::allocations::Pair;
+    use super::super::super::options::{ConsumerArgs, of};
+    use super::*;
+
+    #[test]
+    fn late_requests_are_made_in_turns_with_what_is_received() {
+        let args = of::<ConsumerArgs>("--item-count 250 --request-rate 1000000");
+        let plan = Arc::new(ConsumerPlan::new(&args).unwrap());
+        let mut taking = Taking::new(&plan, 0, Pair::new().link());
+        let mut server = Server::new(&plan, 0, 0).unwrap();
+        server.begin(&plan, Nanos(0));
+        for (is_first, opened, due) in
+            [(true, 100, Some(Nanos(0))), (false, 200, Some(Nanos(0))), (false, 250, None)]
+        {
+            assert_eq!(server.ask(&plan, Nanos(1_000_000_000), &mut taking).unwrap(), is_first);
+            assert_eq!((server.asking.as_ref().unwrap().opened, server.due(&plan)), (opened, due));
         }
     }
 }
