@@ -89,7 +89,13 @@ impl Backlog {
     }
 
     /// Sends as many messages as `out` has capacity for. Returns `true` if all were sent.
+    #[inline]
     pub(crate) fn send_on(&mut self, out: &mut dyn Outbox) -> bool {
+        // Nearly always nothing is queued.
+        self.is_empty() || self.send_queued(out)
+    }
+
+    fn send_queued(&mut self, out: &mut dyn Outbox) -> bool {
         if !self.ahead.is_empty() && !self.ahead.send_on(out) {
             return false;
         }
@@ -113,6 +119,7 @@ impl Backlog {
             lost(stream);
             false
         });
+        self.waiting.shrink_to(KEPT);
         self.held = held;
     }
 

@@ -112,7 +112,8 @@ impl Images {
         let image = cache.image_at(item.slot)?;
         if image.is_whole() {
             let view = fids.map_or(View::All, View::Fields);
-            let header = labelled(image.whole(), &image, label);
+            let mut header = image.whole();
+            set_label(&mut header, &image, label);
             return Some(send(&header, &mut |room| image.write(&view, room)));
         }
         // A view contains whole entries, as in updates.
@@ -126,9 +127,9 @@ impl Images {
                 Ok(None) => return Some(Sent::Queued),
                 Ok(Some(len)) => {
                     let message = MessageView::parse(room.get(..len)?).ok()?;
-                    let Ok(Header::Refresh(header)) = message.header() else { return None };
-                    let sent =
-                        send(&labelled(header, &image, label), &mut |room| copy(message.payload(), room));
+                    let Ok(Header::Refresh(mut header)) = message.header() else { return None };
+                    set_label(&mut header, &image, label);
+                    let sent = send(&header, &mut |room| copy(message.payload(), room));
                     if !sent.is_queued() {
                         return Some(sent);
                     }
@@ -149,13 +150,13 @@ impl Images {
     }
 }
 
-/// Returns the header of an image, with its channel's state for the feeds.
-fn labelled<'a>(header: RefreshHeader<'a>, image: &Image<'_>, label: Option<Label<'a>>) -> RefreshHeader<'a> {
-    let Some(Label { state, group }) = label else { return header };
-    let state = if image.is_complete() {
+/// Sets state and group of an image's header to those of its channel, for the feeds.
+fn set_label<'a>(header: &mut RefreshHeader<'a>, image: &Image<'_>, label: Option<Label<'a>>) {
+    let Some(Label { state, group }) = label else { return };
+    header.state = if image.is_complete() {
         state
     } else {
         State { data: DataState::SUSPECT, text: IMAGE_INCOMPLETE.as_bytes(), ..state }
     };
-    RefreshHeader { state, group_id: group, qos: Some(Qos::REALTIME_TICK), ..header }
+    (header.group_id, header.qos) = (group, Some(Qos::REALTIME_TICK));
 }

@@ -112,11 +112,16 @@ impl Item {
     }
 
     /// Returns `true` if the item has no data and no queued demand.
+    #[inline]
     fn is_forgotten(&self) -> bool {
-        let is_unsaid = self.upstream.as_ref().is_none_or(|upstream| upstream.is_settled());
+        if !self.streams.is_empty() {
+            return false;
+        }
         // The number of an item of the feeds is permanent; an item of a provider appears again with its next image.
-        let is_unpublished = if self.is_of_feeds() { self.number == ItemId(0) } else { !self.has_image };
-        self.streams.is_empty() && is_unsaid && is_unpublished
+        match &self.upstream {
+            None => self.number == ItemId(0),
+            Some(upstream) => upstream.is_settled() && !self.has_image,
+        }
     }
 }
 
@@ -361,12 +366,11 @@ impl Interest {
     }
 
     /// Returns `true` if a session has an item open on `most` streams or more. Costs a test of each of the item's streams if both have that many.
+    #[inline]
     pub(crate) fn is_open_on(&self, most: usize, place: ItemSlot, session: SessionId) -> bool {
-        let Some(item) = self.get(place) else { return false };
+        let Some(item) = self.get(place).filter(|item| item.streams.len() >= most) else { return false };
         let mut own = item.streams.iter().filter(|open| open.session == session);
-        self.open_streams(session) >= most
-            && item.streams.len() >= most
-            && own.nth(most.saturating_sub(1)).is_some()
+        self.open_streams(session) >= most && own.nth(most.saturating_sub(1)).is_some()
     }
 
     /// Returns the item of a stream, and the stream.
@@ -401,6 +405,7 @@ impl Interest {
     }
 
     /// Removes an item without data, streams and demands.
+    #[inline]
     pub(crate) fn forget_if_idle(&mut self, place: ItemSlot) {
         if self.get(place).is_some_and(Item::is_forgotten) {
             self.forget(place);
@@ -446,6 +451,7 @@ impl Interest {
         self.spots.get(session.index())?.get(stream)
     }
 
+    #[cold]
     fn forget(&mut self, place: ItemSlot) {
         self.unlink(place);
         let Some(item) = self.items.get_mut(place.0 as usize).and_then(Option::take) else { return };

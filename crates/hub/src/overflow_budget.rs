@@ -50,8 +50,10 @@ impl OverflowBudget {
     }
 
     /// Removes a session from the line: it has its image, needs none, or could not take one now.
+    #[inline]
     pub(crate) fn leave(&mut self, id: SessionId, session_state: &mut SessionState) {
-        if std::mem::take(&mut session_state.is_in_line) {
+        if session_state.is_in_line {
+            session_state.is_in_line = false;
             self.line.retain(|other| *other != id);
         }
     }

@@ -158,7 +158,9 @@ impl<'a> RequestHandler<'a> {
         if shared.interest.is_open_on(shared.settings.max_streams_of_item, place, self.id) {
             return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, OPEN_TOO_OFTEN));
         }
-        shared.note_source(place);
+        if !is_of_feeds {
+            shared.note_source(place);
+        }
         self.open_item(stream, request, place, has_image)
     }
 

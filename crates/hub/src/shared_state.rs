@@ -79,9 +79,10 @@ impl SharedState {
     }
 
     /// Creates the upstream state of a provider's item.
+    #[inline]
     pub(crate) fn note_source(&mut self, place: ItemSlot) {
-        let Some(item) = self.interest.get_mut(place) else { return };
-        if item.upstream.is_none() && !self.services.is_of_feeds(item.service) {
+        let Some(item) = self.interest.get_mut(place).filter(|item| item.upstream.is_none()) else { return };
+        if !self.services.is_of_feeds(item.service) {
             item.upstream = Some(Box::default());
             item.is_kept = self.services.get(item.service).is_some_and(|service| service.is_cached);
         }
@@ -223,6 +224,7 @@ impl SharedState {
     }
 
     /// Queues a demand for an item if its source needs one.
+    #[inline]
     pub(crate) fn tell_source(&mut self, place: ItemSlot) {
         let item = self.interest.get_mut(place);
         if let Some(upstream) = item.and_then(|item| item.upstream.as_mut())

@@ -153,6 +153,9 @@ impl SharedState {
     /// Drops updates that have waited in a session's backlog for longer than its policy allows; their streams get images instead.
     #[inline]
     pub(crate) fn drop_old(&mut self, now: Nanos, id: SessionId, session: &mut Session) {
+        if session.backlog.limited() == 0 {
+            return;
+        }
         let age_ms = session.session_state.slow.age_ms(&self.settings);
         let Some(age_ms) = age_of_too_old(now, &session.backlog, age_ms) else { return };
         session.too_old(age_ms, |session_state, provider, stream| {
