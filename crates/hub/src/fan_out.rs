@@ -285,7 +285,7 @@ impl Hub {
         item.has_image = folded.is_whole && is_complete;
         // An image that the cache refused is not complete yet.
         if is_complete && (item.has_image || folded.is_passed_by) {
-            item.due = Nanos(0);
+            item.set_due(Nanos(0));
         }
         if let Some(upstream) = item.upstream.as_mut().filter(|_| is_complete) {
             upstream.has_come();
@@ -293,11 +293,11 @@ impl Hub {
         let permission = header.permission_data.unwrap_or_default();
         // If the item's codes changed, access is decided again, as before a first image. A later part without codes leaves them unchanged.
         let stays =
-            header.permission_data.is_none() && header.part.unwrap_or(0) > 0 && item.permission.is_some();
-        let changes = !stays && item.permission.as_deref() != Some(permission);
+            header.permission_data.is_none() && header.part.unwrap_or(0) > 0 && item.permission().is_some();
+        let changes = !stays && item.permission() != Some(permission);
         let uses_codes = shared.gate.uses_codes;
         if changes {
-            item.permission = Some(permission.into());
+            item.set_permission(permission);
         }
         let begins = folded.is_passed_by && header.part.unwrap_or(0) == 0;
         if begins && uses_codes {

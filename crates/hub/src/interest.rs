@@ -14,6 +14,7 @@ use tapeline_plant::ItemId;
 use tapeline_plant::cache::{ItemKey, Slot};
 
 use crate::SessionId;
+use crate::name::Name;
 use crate::upstream::Upstream;
 use crate::views::ViewId;
 
@@ -70,30 +71,76 @@ impl Open {
 pub(crate) struct Item {
     pub(crate) service: u16,
     pub(crate) domain: Domain,
-    pub(crate) name: Box<[u8]>,
+    pub(crate) name: Name,
     /// The plant's number; 0 without one.
     pub(crate) number: ItemId,
     /// The slot plus one of the item with the same number in another domain; 0 for none.
     twin: u32,
     /// The channel of the last tick, which is the item's group for the feeds.
     pub(crate) channel: u16,
-    /// The last permission data from the source; `None` before the first image.
-    pub(crate) permission: Option<Box<[u8]>>,
+    /// `true` if the permission data is known, which is mostly none: there was an image.
+    has_permission: bool,
     /// `true` if the image is complete.
     pub(crate) has_image: bool,
     /// `true` if the image is cached.
     pub(crate) is_kept: bool,
-    /// Time at which waiting clients get the status that nothing came; 0 for never.
-    pub(crate) due: Nanos,
-    /// Time at which streams that still wait after that status are closed; 0 for never.
-    pub(crate) closes: Nanos,
+    /// `None` for the many items that have nothing of it.
+    rare: Option<Box<Rare>>,
     /// The state at the source; `None` for an item of the feeds, which publish without demand.
     pub(crate) upstream: Option<Box<Upstream>>,
     pub(crate) slot: Slot,
     pub(crate) streams: Vec<Open>,
 }
 
+/// The part of an item that few items have, apart from it: there may be a hundred thousand items.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Rare {
+    due: Nanos,
+    closes: Nanos,
+    permission: Box<[u8]>,
+}
+
 impl Item {
+    /// Returns the time at which waiting clients get the status that nothing came; 0 for never.
+    pub(crate) fn due(&self) -> Nanos {
+        self.rare.as_ref().map_or(Nanos(0), |rare| rare.due)
+    }
+
+    pub(crate) fn set_due(&mut self, due: Nanos) {
+        if self.due() != due {
+            self.change_rare(|rare| rare.due = due);
+        }
+    }
+
+    /// Returns the time at which streams that still wait after that status are closed; 0 for never.
+    pub(crate) fn closes(&self) -> Nanos {
+        self.rare.as_ref().map_or(Nanos(0), |rare| rare.closes)
+    }
+
+    pub(crate) fn set_closes(&mut self, closes: Nanos) {
+        if self.closes() != closes {
+            self.change_rare(|rare| rare.closes = closes);
+        }
+    }
+
+    /// Returns the last permission data from the source; `None` before the first image.
+    pub(crate) fn permission(&self) -> Option<&[u8]> {
+        self.has_permission.then(|| self.rare.as_ref().map_or(&[][..], |rare| &rare.permission))
+    }
+
+    pub(crate) fn set_permission(&mut self, permission: &[u8]) {
+        if self.permission().unwrap_or_default() != permission {
+            self.change_rare(|rare| rare.permission = permission.into());
+        }
+        self.has_permission = true;
+    }
+
+    fn change_rare(&mut self, change: impl FnOnce(&mut Rare)) {
+        let mut rare = self.rare.take().unwrap_or_default();
+        change(&mut rare);
+        self.rare = Some(rare).filter(|rare| **rare != Rare::default());
+    }
+
     /// Returns `true` for an item of the plant's own feeds.
     #[inline]
     pub(crate) const fn is_of_feeds(&self) -> bool {

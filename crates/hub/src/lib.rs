@@ -50,6 +50,7 @@ mod interest;
 mod lagging_streams;
 mod login;
 mod memory;
+mod name;
 mod notify;
 mod overflow_budget;
 mod parts;

@@ -207,7 +207,7 @@ impl RequestHandler<'_> {
     /// Returns the reason to close a stream, by the present data of its item.
     pub(crate) fn refusal_of(&self, stream: StreamHandle) -> Option<Refusal> {
         let (item, _) = self.shared.interest.of_stream(self.id, stream)?;
-        let decision = self.decide(&item.key(), item.permission.as_deref())?;
+        let decision = self.decide(&item.key(), item.permission())?;
         (decision == Decision::Decided(Action::Deny)).then_some(NOT_ENTITLED)
     }
 
@@ -231,7 +231,7 @@ impl RequestHandler<'_> {
     /// Returns the decision of the rules on an item, by its known data.
     fn decide_by_name(&self, named: &ItemKey<'_>) -> Option<Decision> {
         let item = self.shared.interest.find(named).and_then(|place| self.shared.interest.get(place));
-        self.decide(named, item.and_then(|item| item.permission.as_deref()))
+        self.decide(named, item.and_then(|item| item.permission()))
     }
 
     /// Returns the reason to refuse an item; `None` if it is permitted, or if the decision depends on its image.

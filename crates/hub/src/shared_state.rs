@@ -283,14 +283,14 @@ impl SharedState {
 
     /// Starts the time-out of an awaited item.
     pub(crate) fn await_item(&mut self, now: Nanos, place: ItemSlot) {
-        let Some(item) = self.interest.get_mut(place).filter(|item| item.due == Nanos(0)) else { return };
+        let Some(item) = self.interest.get_mut(place).filter(|item| item.due() == Nanos(0)) else { return };
         let service = self.services.find(item.service);
         let Some((at, service)) = service.filter(|(_, service)| service.request_timeout_ms > 0) else {
             return;
         };
-        item.due = after(now, service.request_timeout_ms);
-        let due = item.due;
-        wait(&mut self.awaited[at], &self.interest, (due, place), |item| item.due);
+        let due = after(now, service.request_timeout_ms);
+        item.set_due(due);
+        wait(&mut self.awaited[at], &self.interest, (due, place), Item::due);
     }
 
     /// Returns the next item that has not appeared in time, with its service.
@@ -298,8 +298,8 @@ impl SharedState {
         for (awaited, service) in self.awaited.iter_mut().zip(self.services.iter()) {
             while let Some((due, place)) = awaited.front().copied().filter(|(due, _)| *due <= now) {
                 awaited.pop_front();
-                if let Some(item) = self.interest.get_mut(place).filter(|item| item.due == due) {
-                    item.due = Nanos(0);
+                if let Some(item) = self.interest.get_mut(place).filter(|item| item.due() == due) {
+                    item.set_due(Nanos(0));
                     if !item.streams.iter().all(Open::has_heard) {
                         return Some((place, service.clone()));
                     }
@@ -315,11 +315,11 @@ impl SharedState {
         for open in item.streams.iter_mut().filter(|open| open.phase == StreamPhase::NoImage) {
             open.is_told = true;
         }
-        let service = self.services.find(item.service).filter(|_| item.closes == Nanos(0));
+        let service = self.services.find(item.service).filter(|_| item.closes() == Nanos(0));
         let Some((at, service)) = service.filter(|(_, service)| service.wait_timeout_ms > 0) else { return };
-        item.closes = after(now, service.wait_timeout_ms.saturating_sub(service.request_timeout_ms));
-        let closes = item.closes;
-        wait(&mut self.closing[at], &self.interest, (closes, place), |item| item.closes);
+        let closes = after(now, service.wait_timeout_ms.saturating_sub(service.request_timeout_ms));
+        item.set_closes(closes);
+        wait(&mut self.closing[at], &self.interest, (closes, place), Item::closes);
     }
 
     /// Returns the next item whose clients have waited for the maximum time.
@@ -327,8 +327,8 @@ impl SharedState {
         for closing in &mut self.closing {
             while let Some((closes, place)) = closing.front().copied().filter(|(closes, _)| *closes <= now) {
                 closing.pop_front();
-                if let Some(item) = self.interest.get_mut(place).filter(|item| item.closes == closes) {
-                    item.closes = Nanos(0);
+                if let Some(item) = self.interest.get_mut(place).filter(|item| item.closes() == closes) {
+                    item.set_closes(Nanos(0));
                     if item.streams.iter().any(Open::waits_told) {
                         return Some(place);
                     }

@@ -193,17 +193,17 @@ impl Hub {
             }
         }
         if is_over || item.streams.iter().all(Open::has_heard) {
-            item.due = Nanos(0);
+            item.set_due(Nanos(0));
         }
         self.shared.images.apply(item, seq, message);
-        let is_other = header.permission_data.is_some_and(|data| item.permission.as_deref() != Some(data));
-        if is_other {
-            item.permission = header.permission_data.map(Into::into);
+        let other = header.permission_data.filter(|data| item.permission() != Some(*data));
+        if let Some(permission) = other {
+            item.set_permission(permission);
         }
         if header.flags.has(tapeline_omm::rwf::flags::status::CLEAR_CACHE) {
             item.has_image = false;
         }
-        if is_other && self.shared.gate.uses_codes {
+        if other.is_some() && self.shared.gate.uses_codes {
             self.take_away_denied(place, connections);
         }
         if is_over {
