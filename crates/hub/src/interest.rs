@@ -233,12 +233,27 @@ pub(crate) const STREAM: usize = SPARE * (size_of::<Option<Spot>>() + size_of::<
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyItems;
 
+/// An item's slot in the table of names, with the hash of its key: a table that grows reads no items, none of which is in the processor's caches.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    hash: u32,
+    place: u32,
+}
+
+impl Named {
+    /// Returns the hash for the table, which takes its low bits for the position and its high bits for a tag.
+    #[inline]
+    const fn spread(hash: u32) -> u64 {
+        (hash as u64) << 32 | hash as u64
+    }
+}
+
 /// All items, and all streams on them.
 #[derive(Debug, Default)]
 pub(crate) struct Interest {
     items: Vec<Option<Item>>,
     free: Vec<u32>,
-    by_name: HashTable<u32>,
+    by_name: HashTable<Named>,
     /// Slots by the plant's number, each plus one; 0 for none.
     by_number: Vec<u32>,
     /// The streams by session.
@@ -252,7 +267,10 @@ pub(crate) struct Interest {
 impl Interest {
     /// Creates an empty set for at most `most` names of the plant, each in two domains, and as many items that the plant does not have.
     pub(crate) fn new(most: usize) -> Self {
-        Self { most: most.min(u32::MAX as usize / 4), ..Self::default() }
+        let most = most.min(u32::MAX as usize / 4);
+        // Lists that never move while the plant has as many: the system provides the memory only when it is used.
+        let (items, by_number) = (Vec::with_capacity(2 * most), Vec::with_capacity(most + 1));
+        Self { items, by_number, most, ..Self::default() }
     }
 
     /// Returns the item of a tick; `None` if it is new. Costs two indexed loads, and one more for each other domain in which the name is published.
@@ -336,8 +354,16 @@ impl Interest {
     }
 
     pub(crate) fn find(&self, named: &ItemKey<'_>) -> Option<ItemSlot> {
-        let is_it = |place: &u32| self.get(ItemSlot(*place)).is_some_and(|item| item.key() == *named);
-        self.by_name.find(self.hasher.hash_one(named), is_it).copied().map(ItemSlot)
+        let hash = self.hash(named);
+        let is_it = |found: &Named| {
+            found.hash == hash && self.get(ItemSlot(found.place)).is_some_and(|item| item.key() == *named)
+        };
+        self.by_name.find(Named::spread(hash), is_it).map(|found| ItemSlot(found.place))
+    }
+
+    #[inline]
+    fn hash(&self, named: &ItemKey<'_>) -> u32 {
+        (self.hasher.hash_one(named) >> 32) as u32
     }
 
     /// Returns the item of a name, created if necessary.
@@ -363,11 +389,9 @@ impl Interest {
             (self.items.len() - 1) as u32
         });
         self.items[place as usize] = Some(item);
-        let (items, hasher) = (&self.items, &self.hasher);
-        self.by_name.insert_unique(hasher.hash_one(named), place, |place| {
-            let item = items.get(*place as usize).and_then(Option::as_ref);
-            item.map_or(0, |item| hasher.hash_one(item.key()))
-        });
+        let hash = self.hash(named);
+        let spread = |named: &Named| Named::spread(named.hash);
+        self.by_name.insert_unique(Named::spread(hash), Named { hash, place }, spread);
         ItemSlot(place)
     }
 
@@ -503,8 +527,8 @@ impl Interest {
         self.unlink(place);
         let Some(item) = self.items.get_mut(place.0 as usize).and_then(Option::take) else { return };
         self.unnumbered -= 1;
-        let hash = self.hasher.hash_one(item.key());
-        if let Ok(found) = self.by_name.find_entry(hash, |other| *other == place.0) {
+        let hash = Named::spread(self.hash(&item.key()));
+        if let Ok(found) = self.by_name.find_entry(hash, |other| other.place == place.0) {
             found.remove();
         }
         self.free.push(place.0);

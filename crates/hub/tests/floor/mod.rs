@@ -194,6 +194,23 @@ impl Floor {
         floor
     }
 
+    /// A client opens the items of these names, one request each; `done` is told of each.
+    pub(crate) fn open_all(&mut self, names: impl Iterator<Item = String>, mut done: impl FnMut()) {
+        let session = self.hub.open(NOW);
+        let mut room = [0; 1024];
+        let len = LoginRequest::new(b"user").encode(&mut room).unwrap();
+        self.hub.message(NOW, session, &room[..len], &mut self.connections);
+        for (name, stream) in names.zip(5..) {
+            let header =
+                RequestHeader::new(Domain::MARKET_PRICE, stream, Key::item(SERVICE, name.as_bytes()));
+            let header = RequestHeader { flags: flags::request::STREAMING, ..header };
+            let len = header.encode(&mut room).unwrap();
+            done();
+            self.hub.message(NOW, session, &room[..len], &mut self.connections);
+            done();
+        }
+    }
+
     /// A client opens an item once more, is sent its image, and closes it.
     pub(crate) fn open(&mut self, number: usize) {
         let (Some(session), Some(name)) = (self.last, self.names.get(number % self.names.len())) else {
