@@ -59,6 +59,9 @@ struct RunArguments {
     /// Only these systems or peers, separated by commas; `limits` and `ring` are always of use
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
+    /// Only the measurements whose name contains this text, such as "32 B, backlog"; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    measure: Vec<String>,
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..), help = "How often each system answers each question [default: 5; 1 with --short]")]
     turns: Option<u16>,
     /// Measured time of each measurement in ms; 1,000 messages a second are given four times that
@@ -97,6 +100,7 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
     let measured_ms = if arguments.short { 50 } else { arguments.measured_ms.into() };
     let plan = Plan {
         systems: session::chosen(&arguments.only)?,
+        metrics: Plan::chosen_metrics(&arguments.measure)?,
         turns: arguments.turns.unwrap_or(if arguments.short { 1 } else { 5 }).into(),
         warm_up_ms: measured_ms * 2 / 5,
         measured_ms,

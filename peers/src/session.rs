@@ -30,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) systems: Vec<&'static System>,
+    pub(crate) metrics: Vec<Metric>,
     pub(crate) turns: usize,
     pub(crate) warm_up_ms: u64,
     pub(crate) measured_ms: u64,
@@ -68,8 +69,22 @@ pub(crate) enum Outcome {
 }
 
 impl Plan {
-    /// The questions of a turn.
-    pub(crate) fn metrics() -> Vec<Metric> {
+    /// The questions of a turn whose text contains one of `texts`; all where that is empty.
+    ///
+    /// # Errors
+    /// A text that is in none.
+    pub(crate) fn chosen_metrics(texts: &[String]) -> anyhow::Result<Vec<Metric>> {
+        let mut metrics = Self::all_metrics();
+        let is_in = |metric: &Metric, text: &String| metric.to_string().contains(text.as_str());
+        if let Some(text) = texts.iter().find(|text| !metrics.iter().any(|metric| is_in(metric, text))) {
+            let known: Vec<_> = metrics.iter().map(Metric::to_string).collect();
+            bail!("nothing to measure is called {text:?}; there are: {}", known.join("; "));
+        }
+        metrics.retain(|metric| texts.is_empty() || texts.iter().any(|text| is_in(metric, text)));
+        Ok(metrics)
+    }
+
+    fn all_metrics() -> Vec<Metric> {
         let mut metrics = vec![Metric::Bounce];
         for regime in [Regime::Contended, Regime::Backlog] {
             metrics.extend(BYTES.map(|bytes| Metric::Throughput { bytes, regime }));
@@ -82,8 +97,7 @@ impl Plan {
 
     /// How many measurements there are.
     pub(crate) fn count(&self) -> usize {
-        let metrics = Self::metrics();
-        let answers = |system: &System| metrics.iter().filter(|metric| system.answers(**metric)).count();
+        let answers = |system: &System| self.metrics.iter().filter(|metric| system.answers(**metric)).count();
         self.turns * self.systems.iter().map(|system| answers(system)).sum::<usize>()
     }
 
@@ -91,7 +105,7 @@ impl Plan {
     pub(crate) fn run(&self, clock: &Clock, mut each: impl FnMut(&Figure)) -> Vec<Figure> {
         let mut figures = Vec::new();
         for turn in 0..self.turns {
-            for metric in Self::metrics() {
+            for &metric in &self.metrics {
                 let mut systems: Vec<_> =
                     self.systems.iter().filter(|system| system.answers(metric)).collect();
                 let first = turn % systems.len().max(1);
