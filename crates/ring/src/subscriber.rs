@@ -4,7 +4,7 @@
 
 use crate::atomics::{Ordering, fence};
 use std::hint::spin_loop;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::discipline::{Discipline, Gated};
@@ -14,7 +14,9 @@ use crate::lines::{ENDED, EVICTED, NO_ORDER, Order, Slot, TELL, order_word};
 use crate::memory::Memory;
 use crate::segment::Segment;
 use crate::waiting::{self, Deadline, Parker, Wait};
+use hold_off::HoldOff;
 
+mod hold_off;
 mod joining;
 
 /// The position at which a subscriber joins.
@@ -91,6 +93,7 @@ pub struct SubscriberOf<D: Discipline> {
     part: u64,
     slot: usize,
     ticket: u64,
+    hold_off: HoldOff,
     pub(crate) reading: D::Reading,
     pub(crate) segment: Segment,
 }
@@ -188,12 +191,7 @@ impl SubscriberOf<Gated> {
         }
         if self.published != self.position {
             self.publish();
-            // A subscriber that has just caught up lets the publisher get ahead: a load of a line that is being
-            // written takes it away from the publisher, and both wait for it at every frame. One pause (50 ns where
-            // it is long), and this function out of line, keep rings at full speed out of that regime
-            // (`docs/adr/0002`). At 10 million a second the next frame is further away than that, and is not
-            // delayed.
-            spin_loop();
+            self.give_way();
         }
         #[cfg(test)]
         #[cfg(not(loom))]
@@ -204,6 +202,24 @@ impl SubscriberOf<Gated> {
             return Poll::Ended;
         }
         Poll::Empty
+    }
+
+    /// Lets the publisher get ahead of a subscriber that has just caught up: a load of a line that is being written
+    /// takes it away from the publisher, and both wait for it at every frame (`hold_off.rs`).
+    fn give_way(&mut self) {
+        // Where frames come slowly, one pause (50 ns where it is long): at 10 million a second the next frame is
+        // further away than that, and is not delayed.
+        spin_loop();
+        // The models have no time to pass.
+        if !cfg!(loom) && self.hold_off.is_due() {
+            let begun = Instant::now();
+            while begun.elapsed() < hold_off::TIME {
+                spin_loop();
+            }
+            let mut hold_off = std::mem::take(&mut self.hold_off);
+            hold_off.learn(self.ahead(<[u8]>::len));
+            self.hold_off = hold_off;
+        }
     }
 
     #[cold]

@@ -2,6 +2,7 @@
 
 use crate::atomics::{Ordering, fence};
 
+use super::hold_off::HoldOff;
 use super::{Start, SubscriberOf};
 use crate::discipline::{Discipline, Gated};
 use crate::frame::{self, Broken, Grain};
@@ -47,6 +48,7 @@ impl<D: Discipline> SubscriberOf<D> {
             part,
             slot,
             ticket,
+            hold_off: HoldOff::default(),
             reading: D::Reading::default(),
             memory,
             segment,
