@@ -27,11 +27,12 @@ pub struct WebConfig {
     pub items: Vec<String>,
 }
 
-/// The page's files, embedded in the program.
-const FILES: [(&str, &str, &str); 3] = [
+/// The page's files, embedded in the program; `tapeline.js` is also a module for the pages of others.
+const FILES: [(&str, &str, &str); 4] = [
     ("/", "text/html; charset=utf-8", include_str!("page.html")),
     ("/page.css", "text/css; charset=utf-8", include_str!("page.css")),
     ("/page.js", "text/javascript; charset=utf-8", include_str!("page.js")),
+    ("/tapeline.js", "text/javascript; charset=utf-8", include_str!("client/tapeline.js")),
 ];
 
 /// Starts the web server, if the hub's configuration has one, and allows pages from it under the configured
@@ -79,7 +80,7 @@ fn answer(request: &HttpRequest<'_>, snapshot: &Snapshot, now: Nanos) -> Respons
                 headers: vec![("content-security-policy", policy(request.host, snapshot))],
             },
             None => {
-                text(404, "text/plain; charset=utf-8", "there is /, /metrics, /health, /stat.json".to_owned())
+                text(404, "text/plain; charset=utf-8", "there is /, /tapeline.js, /metrics, /health, /stat.json".to_owned())
             }
         },
     }
@@ -125,12 +126,26 @@ mod tests {
 
     #[test]
     fn what_comes_from_outside_is_set_as_text() {
-        let script = FILES[2].2;
-        for dangerous in
-            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("]
-        {
-            assert!(!script.contains(dangerous), "{dangerous}");
+        for (name, _, script) in FILES.iter().filter(|(name, ..)| name.ends_with(".js")) {
+            for dangerous in
+                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("]
+            {
+                assert!(!script.contains(dangerous), "{name}: {dangerous}");
+            }
         }
+    }
+
+    #[test]
+    fn the_package_is_the_module() {
+        let package: serde_json::Value = serde_json::from_str(include_str!("client/package.json")).unwrap();
+        assert_eq!(package["version"], env!("CARGO_PKG_VERSION"));
+        assert_eq!(package["license"], env!("CARGO_PKG_LICENSE"));
+        let served = ask("/tapeline.js", &Snapshot::default());
+        assert_eq!((served.status, served.content_type), (200, "text/javascript; charset=utf-8"));
+        let module = String::from_utf8(served.body).unwrap();
+        assert!(module.contains("export class Consumer"));
+        // It has neither a dependency nor a build step.
+        assert!(!module.contains("import "), "{package}");
     }
 
     #[test]

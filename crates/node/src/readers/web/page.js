@@ -1,12 +1,10 @@
 // The live page: quotes over the hub's own WebSocket port, like any client's; all else from the plant's counters.
 // Nothing that comes from outside becomes markup: texts are set as texts.
-"use strict";
+
+import { Consumer } from "./tapeline.js";
 
 const FIELDS = ["BID", "BIDSIZE", "ASK", "ASKSIZE", "TRDPRC_1", "TRDVOL_1"];
 const LOOK_MS = 1000; // the counters are written once a second
-const SILENCE_MS = 60000; // the hub pings three times as often
-const RETRY_MS = [500, 1000, 2000, 4000];
-const AGAIN_MS = 1000; // until an item that may recover is asked for again
 const KEPT = 120; // points of the timeline, one a second
 const MOST_ITEMS = 200;
 const MOST_SESSIONS = 200;
@@ -244,288 +242,150 @@ function draw() {
 
 // ---- quotes
 
+const ITEM_KINDS = { pending: "wait", open: "good", suspect: "bad", closed: "bad" };
+const ITEM_WORDS = { pending: "waiting", open: "ok", suspect: "suspect", closed: "closed" };
+
 const quotes = {
-  socket: null,
+  consumer: null,
   address: null, // of the hub, once the counters have said it
-  wanted: null, // whether the hub is to be connected to
-  isOpen: false, // logged in
-  attempts: 0,
-  timer: 0,
-  silence: 0,
-  nextId: 3,
-  items: new Map(), // by name
-  ids: new Map(), // name by stream
-  late: new Set(), // names to ask for again
-  lateTimer: 0,
-  services: new Map(), // by number: name, and what was said if it is down
-  secret: "",
+  wasDown: false,
+  rows: new Map(), // by item name
+  touched: new Set(), // rows to paint with the next frame
+  password: "",
 
   serverIs(hub) {
     if (!hub.address) return say("link", "bad", "quotes: this plant has no hub");
     const port = hub.address.slice(hub.address.lastIndexOf(":") + 1);
     const address = (hub.tls ? "wss://" : "ws://") + location.hostname + ":" + port + "/WebSocket";
-    if (!this.items.size && this.address === null) (hub.page_items || []).forEach((name) => this.add(name));
-    if (address !== this.address) {
-      this.address = address;
-      this.wanted = true;
-      if (this.socket) this.socket.close();
-      else this.connect();
-    }
+    if (!this.rows.size && this.address === null) (hub.page_items || []).forEach((name) => this.add(name));
+    if (address === this.address) return;
+    this.address = address;
+    this.connect();
   },
 
   connect() {
-    clearTimeout(this.timer);
-    if (this.socket || !this.wanted) return;
-    say("link", "wait", "quotes: connecting");
-    let socket;
-    try {
-      socket = new WebSocket(this.address, "tr_json2");
-    } catch (error) {
-      return this.down("this address is refused by the browser");
-    }
-    this.socket = socket;
-    socket.onopen = () => {
-      this.heard();
-      say("link", "wait", "quotes: logging in");
-      const key = { Name: user(), Elements: { ApplicationId: "256", Position: "127.0.0.1/net" } };
-      if (this.secret) key.Elements.Password = { Type: "AsciiString", Data: this.secret };
-      this.send({ ID: 1, Domain: "Login", Key: key });
-    };
-    socket.onmessage = (event) => {
-      this.heard();
-      let messages;
-      try {
-        messages = JSON.parse(event.data);
-      } catch (error) {
-        return;
-      }
-      for (const message of Array.isArray(messages) ? messages : [messages]) this.take(message);
-    };
-    socket.onclose = (event) => {
-      if (this.socket === socket) this.down(event.reason || "the hub is gone or let nobody in");
-    };
+    if (this.consumer) this.consumer.close();
+    this.consumer = new Consumer(this.address, {
+      user: user(),
+      password: this.password,
+      fields: FIELDS,
+      onState: (consumer) => this.consumer === consumer && this.state(consumer),
+      onError: (error) => {
+        // The badge says it of connections and logins.
+        if (this.isOpen()) text(byId("quotes-note"), error.message.slice(0, 300));
+      },
+    });
+    for (const row of this.rows.values()) this.subscribe(row);
   },
 
-  // The WebSocket is down: whatever is shown is old from here on.
-  down(why) {
-    this.socket = null;
-    this.isOpen = false;
-    this.services.clear();
-    this.ids.clear();
-    clearTimeout(this.silence);
-    for (const item of this.items.values()) if (item.state !== "wait") this.set(item, "stale", "no connection");
-    if (!this.wanted) return;
-    const wait = RETRY_MS[Math.min(this.attempts++, RETRY_MS.length - 1)] * (0.75 + Math.random() / 2);
-    say("link", "bad", "quotes: WebSocket down (" + why + "), trying again");
-    this.timer = setTimeout(() => this.connect(), wait);
+  isOpen() {
+    return this.consumer !== null && this.consumer.state === "open";
+  },
+
+  state({ state, text: why }) {
+    const [kind, words] = {
+      connecting: ["wait", "connecting"],
+      open: ["good", "open"],
+      down: ["bad", "WebSocket down (" + why + "), trying again"],
+      refused: ["bad", why.slice(0, 150)],
+      closed: ["bad", "closed"],
+    }[state];
+    say("link", kind, "quotes: " + words);
+    if (state === "open" || state === "refused") byId("login").hidden = state === "open";
+    if (state !== "connecting") this.wasDown = state !== "open";
+    for (const row of this.rows.values()) this.touch(row);
     alarm();
-  },
-
-  heard() {
-    clearTimeout(this.silence);
-    this.silence = setTimeout(() => this.socket && this.socket.close(4000, "nothing was heard"), SILENCE_MS);
-  },
-
-  send(message) {
-    if (this.socket && this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
-  },
-
-  take(message) {
-    const state = message.State || {};
-    if (message.Type === "Ping") return this.send({ Type: "Pong" });
-    if (message.Domain === "Login") return this.login(message, state);
-    if (message.Domain === "Source") return this.directory(message);
-    const name = (message.Key && message.Key.Name) || this.ids.get(message.ID);
-    const item = this.items.get(name);
-    if (!item || message.Type === "Error") {
-      if (message.Type === "Error") text(byId("quotes-note"), String(message.Text || "the hub could not read a request").slice(0, 200));
-      return;
-    }
-    if (item.id === null || message.Type === "Refresh") {
-      item.id = message.ID;
-      this.ids.set(message.ID, name);
-    }
-    if (item.id !== message.ID) return;
-    if (message.Type === "Refresh") item.fields = {};
-    if (message.Key && message.Key.Service !== undefined) item.service = message.Key.Service;
-    if (message.Type === "Update") item.updates += 1;
-    if (message.Fields) {
-      for (const field of FIELDS) {
-        if (!(field in message.Fields)) continue;
-        const before = item.fields[field], value = message.Fields[field];
-        if (typeof before === "number" && typeof value === "number" && before !== value) item.moved[field] = value > before ? "up" : "down";
-        item.fields[field] = value;
-      }
-    }
-    if (message.State) {
-      const closed = state.Stream && !["Open", "NonStreaming"].includes(state.Stream);
-      if (closed) this.ids.delete(item.id), (item.id = null);
-      if (state.Stream === "ClosedRecover") this.askLater(name);
-      this.set(item, closed ? "closed" : state.Data === "Suspect" ? "suspect" : "ok", state.Text || state.Code || "");
-    } else if (message.Type === "Refresh") this.set(item, "ok", "");
-    this.touch(item);
-  },
-
-  login(message, state) {
-    if (message.Type === "Refresh" && (!state.Stream || state.Stream === "Open") && state.Data !== "Suspect") {
-      this.isOpen = true;
-      this.attempts = 0;
-      byId("login").hidden = true;
-      say("link", "good", "quotes: open");
-      this.send({ ID: 2, Domain: "Source", Key: { Filter: 7 } });
-      this.nextId = 3;
-      const names = [...this.items.keys()];
-      for (const item of this.items.values()) item.id = null;
-      if (names.length) this.ask(names);
-    } else if (state.Stream && state.Stream !== "Open") {
-      this.wanted = false;
-      this.isOpen = false;
-      say("link", "bad", "quotes: login refused (" + String(state.Text || state.Code || "").slice(0, 100) + ")");
-      byId("login").hidden = false;
-      if (this.socket) this.socket.close();
-      this.socket = null;
-    }
-    alarm();
-  },
-
-  // A batch takes the ids behind its own, one for each name.
-  ask(names) {
-    const id = this.nextId;
-    this.nextId += names.length + 1;
-    names.forEach((name, at) => this.ids.set(names.length === 1 ? id : id + 1 + at, name));
-    const key = { Name: names.length === 1 ? names[0] : names };
-    this.send({ ID: id, Key: key, View: FIELDS });
-    for (const name of names) this.set(this.items.get(name), "wait", "");
-  },
-
-  // Items that may recover, such as those of a plant whose feed has not begun, are asked for again, all at once.
-  askLater(name) {
-    this.late.add(name);
-    if (this.lateTimer) return;
-    this.lateTimer = setTimeout(() => {
-      this.lateTimer = 0;
-      const names = [...this.late].filter((name) => this.items.has(name) && this.items.get(name).state === "closed");
-      this.late.clear();
-      if (this.isOpen && names.length) this.ask(names);
-    }, AGAIN_MS);
-  },
-
-  directory(message) {
-    const entries = (message.Map && message.Map.Entries) || [];
-    for (const entry of entries) {
-      const service = this.services.get(entry.Key) || { name: "", down: "" };
-      this.services.set(entry.Key, service);
-      for (const filter of (entry.FilterList && entry.FilterList.Entries) || []) {
-        const elements = filter.Elements || {};
-        const value = (name) => {
-          const element = elements[name];
-          return element !== null && typeof element === "object" && "Data" in element && "Type" in element ? element.Data : element;
-        };
-        const status = value("Status") || {};
-        if (filter.ID === 1 && value("Name")) service.name = String(value("Name"));
-        if (filter.ID === 2 && value("ServiceState") !== undefined) {
-          service.down = value("ServiceState") === 0 ? String(status.Text || "no reason given") : "";
-        }
-      }
-    }
-    for (const item of this.items.values()) this.touch(item);
-    alarm();
-  },
-
-  // What was said of an item's service, if that is down.
-  isDown(item) {
-    for (const [number, service] of this.services) if (service.down && [number, service.name].includes(item.service)) return service.down;
-    return "";
   },
 
   add(name) {
     name = name.trim();
-    if (!name || this.items.has(name) || this.items.size >= MOST_ITEMS) return;
-    const row = byId("quotes").tBodies[0].insertRow();
-    for (let column = 0; column < 10; column++) row.insertCell();
-    row.cells[0].className = "name";
-    for (const column of [1, 2, 3, 4, 5, 6, 7]) row.cells[column].className = "n";
-    for (const column of [1, 4, 6, 7]) row.cells[column].classList.add("more");
-    for (const column of [1, 2, 3, 4, 5, 6]) row.cells[column].classList.add("price");
-    text(row.cells[0], name);
-    row.cells[0].title = name;
-    row.cells[8].appendChild(document.createElement("span"));
-    const remove = row.cells[9].appendChild(document.createElement("button"));
+    if (!name || this.rows.has(name) || this.rows.size >= MOST_ITEMS) return;
+    const cells = byId("quotes").tBodies[0].insertRow();
+    for (let column = 0; column < 10; column++) cells.insertCell();
+    cells.cells[0].className = "name";
+    for (const column of [1, 2, 3, 4, 5, 6, 7]) cells.cells[column].className = "n";
+    for (const column of [1, 4, 6, 7]) cells.cells[column].classList.add("more");
+    for (const column of [1, 2, 3, 4, 5, 6]) cells.cells[column].classList.add("price");
+    text(cells.cells[0], name);
+    cells.cells[0].title = name;
+    cells.cells[8].appendChild(document.createElement("span"));
+    const remove = cells.cells[9].appendChild(document.createElement("button"));
     remove.type = "button";
     text(remove, "×");
     remove.setAttribute("aria-label", "remove " + name);
     remove.onclick = () => this.remove(name);
-    row.dataset.item = name;
-    const item = { name, row, service: null, id: null, state: "wait", text: "", fields: {}, moved: {}, updates: 0 };
-    this.items.set(name, item);
-    this.touch(item);
-    if (this.isOpen) this.ask([name]);
+    cells.dataset.item = name;
+    const row = { name, cells, subscription: null, item: null, shown: {}, moved: {}, updates: 0 };
+    this.rows.set(name, row);
+    if (this.consumer) this.subscribe(row);
+    this.touch(row);
     this.remember();
   },
 
+  subscribe(row) {
+    row.subscription = this.consumer.subscribe(row.name, (item, { type, fields }) => {
+      if (type === "update") row.updates += 1;
+      for (const field of FIELDS) {
+        if (!(field in fields)) continue;
+        const before = row.shown[field], value = (row.shown[field] = fields[field]);
+        if (typeof before === "number" && typeof value === "number" && before !== value) row.moved[field] = value > before ? "up" : "down";
+      }
+      this.touch(row);
+    });
+    [row.item] = row.subscription.items;
+  },
+
   remove(name) {
-    const item = this.items.get(name);
-    if (item.id !== null) this.send({ ID: item.id, Type: "Close" });
-    this.ids.delete(item.id);
-    this.items.delete(name);
-    item.row.remove();
+    const row = this.rows.get(name);
+    if (row.subscription) row.subscription.unsubscribe();
+    this.rows.delete(name);
+    row.cells.remove();
     this.remember();
     alarm();
   },
 
   remember() {
     try {
-      localStorage.setItem("items", JSON.stringify([...this.items.keys()]));
+      localStorage.setItem("items", JSON.stringify([...this.rows.keys()]));
     } catch (error) {
       // A browser that keeps nothing: they are gone with the page.
     }
   },
 
-  set(item, state, words) {
-    item.state = state;
-    item.text = words;
-    this.touch(item);
-  },
-
-  touch(item) {
+  touch(row) {
     if (!this.touched.size) requestAnimationFrame(() => this.paint());
-    this.touched.add(item);
+    this.touched.add(row);
   },
-  touched: new Set(),
 
   paint() {
-    for (const item of this.touched) {
-      const { row, fields } = item, cell = row.cells;
-      text(cell[1], fields.BIDSIZE === undefined ? "" : count(fields.BIDSIZE));
-      text(cell[2], fields.BID === undefined ? "" : price(fields.BID));
-      text(cell[3], fields.ASK === undefined ? "" : price(fields.ASK));
-      text(cell[4], fields.ASKSIZE === undefined ? "" : count(fields.ASKSIZE));
-      text(cell[5], fields.TRDPRC_1 === undefined ? "" : price(fields.TRDPRC_1));
-      text(cell[6], fields.TRDVOL_1 === undefined ? "" : count(fields.TRDVOL_1));
-      text(cell[7], count(item.updates));
-      for (const [column, field] of [[2, "BID"], [3, "ASK"], [5, "TRDPRC_1"]]) {
-        if (!item.moved[field]) continue;
-        cell[column].classList.remove("up", "down");
-        cell[column].classList.add(item.moved[field]);
-      }
-      item.moved = {};
+    for (const row of this.touched) {
+      const { item, moved } = row, fields = item ? item.fields : {}, { cells } = row.cells;
+      [["BIDSIZE", count], ["BID", price], ["ASK", price], ["ASKSIZE", count], ["TRDPRC_1", price], ["TRDVOL_1", count]].forEach(
+        ([field, shown], at) => {
+          const cell = cells[at + 1];
+          text(cell, fields[field] === undefined ? "" : shown(fields[field]));
+          if (!moved[field] || shown !== price) return;
+          cell.classList.remove("up", "down");
+          cell.classList.add(moved[field]);
+        },
+      );
+      text(cells[7], count(row.updates));
+      row.moved = {};
       const [kind, words] = this.standing(item);
-      text(cell[8].firstElementChild, words);
-      cell[8].firstElementChild.className = "state " + kind;
-      cell[8].title = item.text;
-      row.dataset.state = words;
-      row.classList.toggle("doubtful", kind === "bad");
+      text(cells[8].firstElementChild, words);
+      cells[8].firstElementChild.className = "state " + kind;
+      cells[8].title = item ? item.text : "";
+      row.cells.dataset.state = words;
+      row.cells.classList.toggle("doubtful", kind === "bad");
     }
     this.touched.clear();
     alarm();
   },
 
   standing(item) {
-    if (item.state === "wait") return ["wait", this.isOpen ? "waiting" : "not connected"];
-    if (item.state === "closed") return ["bad", "closed"];
-    if (item.state === "stale") return ["bad", "old"];
-    if (item.state === "suspect" || this.isDown(item)) return ["bad", "suspect"];
-    return ["good", "ok"];
+    const state = item ? item.state : "pending";
+    if (!this.isOpen()) return state === "pending" ? ["wait", "not connected"] : ["bad", "old"];
+    return [ITEM_KINDS[state], ITEM_WORDS[state]];
   },
 };
 
@@ -533,10 +393,12 @@ const quotes = {
 
 function alarm() {
   const said = [];
-  if (quotes.wanted && !quotes.isOpen && quotes.attempts > 0) said.push("The WebSocket is down: these quotes are old.");
-  for (const service of quotes.services.values()) if (service.down) said.push("The service " + service.name + " is down: " + service.down + ".");
-  if (quotes.isOpen) {
-    const bad = [...quotes.items.values()].filter((item) => item.state === "suspect" && item.text && !quotes.isDown(item));
+  if (quotes.wasDown && quotes.consumer.state !== "refused") said.push("The WebSocket is down: these quotes are old.");
+  const services = quotes.consumer ? [...quotes.consumer.services.values()].filter((service) => !service.up) : [];
+  for (const service of services) said.push("The service " + service.name + " is down: " + service.text + ".");
+  if (quotes.isOpen()) {
+    const isSaid = (item) => services.some((service) => service.name === item.service);
+    const bad = [...quotes.rows.values()].map((row) => row.item).filter((item) => item.state === "suspect" && item.text && !isSaid(item));
     for (const words of new Set(bad.map((item) => item.text))) said.push("Data is suspect: " + words + ".");
   }
   if (failures > 2) said.push("The plant does not answer.");
@@ -559,9 +421,8 @@ byId("add").onsubmit = (event) => {
 
 byId("login").onsubmit = (event) => {
   event.preventDefault();
-  quotes.secret = byId("password").value;
+  quotes.password = byId("password").value;
   byId("password").value = "";
-  quotes.wanted = true;
   quotes.connect();
 };
 
