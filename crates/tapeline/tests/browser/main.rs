@@ -1,10 +1,11 @@
-//! The live page in a real browser: quotes that change, a feed that stops, a plant that restarts. `make interop`
-//! installs and requires the browser; elsewhere these tests are skipped without one.
+//! The live page, and the module that it uses, in a real browser: quotes that change, a feed that stops, a plant that
+//! restarts. `make interop` installs and requires the browser; elsewhere these tests are skipped without one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::print_stderr, reason = "why it was skipped")]
 
 mod chromium;
+mod client;
 #[path = "../commands/remains/mod.rs"]
 mod remains;
 #[path = "../commands/stage/mod.rs"]
@@ -19,13 +20,32 @@ use chromium::Chromium;
 use serde_json::json;
 use stage::{Place, Running};
 
+/// A browser; without one the test says that it is skipped.
+fn browser() -> Option<Chromium> {
+    let Some(program) = chromium::find() else {
+        eprintln!("skipped: there is no Chromium; `make interop` installs one, CHROMIUM names one");
+        return None;
+    };
+    Some(Chromium::start(&program))
+}
+
 /// A plant with a hub and a page, at these ports or at free ports.
 fn plant(place: &Place, ports: Option<(u16, u16)>) -> (Running, SocketAddr, SocketAddr) {
-    let config = place.config("stale_after = \"1s\"");
+    plant_with(place, "stale_after = \"1s\"", "unknown = \"wait\"", ports)
+}
+
+/// The same with these keys of the feed, and these keys of the hub with what follows them.
+fn plant_with(
+    place: &Place,
+    feed: &str,
+    hub_keys: &str,
+    ports: Option<(u16, u16)>,
+) -> (Running, SocketAddr, SocketAddr) {
+    let config = place.config(feed);
     let (hub, web) = ports.unwrap_or_default();
     let mut text = std::fs::read_to_string(&config).unwrap();
     text.push_str(&format!(
-        "[hub]\nport = {hub}\nunknown = \"wait\"\n[hub.web]\nport = {web}\nitems = [\"TAPE\", \"SENA\"]\n"
+        "[hub.web]\nport = {web}\nitems = [\"TAPE\", \"SENA\"]\n[hub]\nport = {hub}\n{hub_keys}\n"
     ));
     std::fs::write(&config, text).unwrap();
     let mut plant = Running::start(&["plant", "--config", &config, "--format", "json"]);
@@ -68,14 +88,10 @@ fn quote(item: &str) -> String {
 
 #[test]
 fn the_page_shows_quotes_doubts_and_recovers() {
-    let Some(program) = chromium::find() else {
-        eprintln!("skipped: there is no Chromium; `make interop` installs one, CHROMIUM names one");
-        return;
-    };
+    let Some(mut page) = browser() else { return };
     let place = Place::new(1);
     let (running, hub, web) = plant(&place, None);
     let feed = exchange(&place);
-    let mut page = Chromium::start(&program);
     page.open(&format!("http://{web}/"));
 
     // The items of the configuration, with quotes that change.
@@ -135,13 +151,9 @@ fn the_page_shows_quotes_doubts_and_recovers() {
 
 #[test]
 fn a_page_of_another_host_gets_nothing() {
-    let Some(program) = chromium::find() else {
-        eprintln!("skipped: there is no Chromium; `make interop` installs one, CHROMIUM names one");
-        return;
-    };
+    let Some(mut page) = browser() else { return };
     let place = Place::new(1);
     let (_running, hub, web) = plant(&place, None);
-    let mut page = Chromium::start(&program);
     let port = hub.port();
     let connects = format!(
         "new Promise((done) => {{ const socket = new WebSocket('ws://127.0.0.1:{port}/WebSocket', 'tr_json2'); \
@@ -165,10 +177,7 @@ fn a_page_of_another_host_gets_nothing() {
 /// Two feeds, one of which stops: the other's items stay good.
 #[test]
 fn the_page_doubts_the_feed_that_stopped_alone() {
-    let Some(program) = chromium::find() else {
-        eprintln!("skipped: there is no Chromium; `make interop` installs one, CHROMIUM names one");
-        return;
-    };
+    let Some(mut page) = browser() else { return };
     let place = Place::new(2);
     let feeds: String = place
         .lines
@@ -196,7 +205,6 @@ fn the_page_doubts_the_feed_that_stopped_alone() {
         Running::start(&[&fixed[..], &["--duration", "600s", "--format", "json"]].concat())
     };
     let (_goes_on, stops) = (to(0), to(1));
-    let mut page = Chromium::start(&program);
     page.open(&format!("http://{web}/"));
     page.wait_for(&format!("{} === 'ok' && {} === 'ok'", state("TAPE.A"), state("TAPE.B")));
     drop(stops);
@@ -211,30 +219,12 @@ fn the_page_doubts_the_feed_that_stopped_alone() {
 /// The page asks for a password if the hub requires one.
 #[test]
 fn the_page_asks_for_a_password() {
-    let Some(program) = chromium::find() else {
-        eprintln!("skipped: there is no Chromium; `make interop` installs one, CHROMIUM names one");
-        return;
-    };
+    let Some(mut page) = browser() else { return };
     let place = Place::new(1);
-    let users = place.folder.path().join("users.txt");
-    let mut passwd = stage::tapeline(&["plant", "passwd", "alice", "--users", users.to_str().unwrap()])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    passwd.stdin.take().unwrap().write_all(b"correct horse\n").unwrap();
-    assert!(passwd.wait().unwrap().success());
-    let config = place.config("");
-    let mut text = std::fs::read_to_string(&config).unwrap();
-    text.push_str(
-        "[hub]\nport = 0\nunknown = \"wait\"\n[hub.web]\nport = 0\nitems = [\"TAPE\"]\n\
-         [hub.access]\nlogin = \"password\"\nusers = \"users.txt\"\n",
-    );
-    std::fs::write(&config, text).unwrap();
-    let mut running = Running::start(&["plant", "--config", &config, "--format", "json"]);
-    let web = running.says()["web"].as_str().unwrap().to_owned();
+    add_alice(&place);
+    let keys = "unknown = \"wait\"\n[hub.access]\nlogin = \"password\"\nusers = \"users.txt\"";
+    let (_running, _, web) = plant_with(&place, "", keys, None);
     let _feed = exchange(&place);
-    let mut page = Chromium::start(&program);
     page.open(&format!("http://{web}/"));
     let refused = |why: &str| {
         format!(
@@ -255,4 +245,16 @@ fn the_page_asks_for_a_password() {
     page.evaluate(&try_it("correct horse"));
     page.wait_for(&format!("{} === 'ok' && document.getElementById('login').hidden", state("TAPE")));
     assert_eq!(page.evaluate("document.getElementById('password').value"), "");
+}
+
+/// Adds a user with a password to the file of users.
+fn add_alice(place: &Place) {
+    let users = place.folder.path().join("users.txt");
+    let mut passwd = stage::tapeline(&["plant", "passwd", "alice", "--users", users.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    passwd.stdin.take().unwrap().write_all(b"correct horse\n").unwrap();
+    assert!(passwd.wait().unwrap().success());
 }

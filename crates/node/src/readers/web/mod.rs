@@ -79,9 +79,11 @@ fn answer(request: &HttpRequest<'_>, snapshot: &Snapshot, now: Nanos) -> Respons
                 body: body.as_bytes().to_vec(),
                 headers: vec![("content-security-policy", policy(request.host, snapshot))],
             },
-            None => {
-                text(404, "text/plain; charset=utf-8", "there is /, /tapeline.js, /metrics, /health, /stat.json".to_owned())
-            }
+            None => text(
+                404,
+                "text/plain; charset=utf-8",
+                "there is /, /tapeline.js, /metrics, /health, /stat.json".to_owned(),
+            ),
         },
     }
 }

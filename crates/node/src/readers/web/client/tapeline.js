@@ -527,7 +527,8 @@ export class Consumer {
 
   /** Why services are down, by their names. */
   #servicesDown() {
-    return new Map([...this.services.values()].filter((service) => !service.up).map((service) => [service.name, service.text]));
+    const down = [...this.services.values()].filter(({ name, up }) => name !== "" && !up);
+    return new Map(down.map(({ name, text }) => [name, text]));
   }
 
   #firstService() {
