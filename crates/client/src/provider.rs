@@ -164,13 +164,14 @@ impl Provider {
         }
     }
 
-    /// Returns the next request; waits for at most `timeout`.
+    /// Returns the next request; waits for at most `timeout`. Handles what has arrived in any case.
     ///
     /// # Errors
     /// The system refuses to wait for sockets.
     pub fn poll(&mut self, timeout: Duration) -> Result<Option<Request>, Error> {
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let deadline = Nanos(monotonic_ns().saturating_add(timeout));
+        self.reactor.wait(Duration::ZERO)?;
         loop {
             let now = Nanos(monotonic_ns());
             let Self { reactor, connections, market, .. } = self;
