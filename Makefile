@@ -192,6 +192,11 @@ pgo: ## make a profile-guided build, and measure it against the ordinary one (do
 	scripts/pgo
 .PHONY: pgo
 
+python: ## build the Python package into target/python, and run its tests in an environment of its own
+	@scripts/setup python
+	scripts/python
+.PHONY: python
+
 # Where `make install-c` puts the C library: PREFIX/include, PREFIX/lib, PREFIX/lib/pkgconfig.
 PREFIX ?= /usr/local
 install-c: ## build the ring's C and C++ library, and install it under PREFIX

@@ -1,0 +1,632 @@
+//! A consumer of Open Message Model services: a thread keeps the connection, the last values of each item, and the rows for Python.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use arrow_array::RecordBatch;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use tapeline_client::connection::JsonSettings;
+use tapeline_client::dialer::{ConnectionEvent, Dialer, Dialing};
+use tapeline_client::{Endpoint, Login};
+use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_omm::domain::{List, View};
+use tapeline_omm::role::Outbox;
+use tapeline_omm::role::consumer::{
+    Consumer, ConsumerApplication, ConsumerEvent, ConsumerSettings, Handle, ItemRequest, ServiceName,
+};
+use tapeline_omm::rwf::{
+    Container, DataState, Domain, Header, MessageClass, MessageView, StreamState, flags,
+};
+use tapeline_omm::{Dictionary, Fid, FieldList, State};
+use tapeline_wire::rssl::Waker;
+
+use crate::batch::Batch;
+use crate::columns::{Columns, MESSAGE_COLUMNS, RowHead};
+use crate::error::Error;
+use crate::taken::Taken;
+
+/// Batches that wait for Python. Beyond, nothing more is read of the connection: the server's policy for slow clients applies.
+const MOST_BATCHES: usize = 64;
+/// The longest wait of the thread between two turns.
+const LONGEST_WAIT: Duration = Duration::from_millis(200);
+
+/// A consumer with a thread of its own.
+#[pyclass(frozen, module = "tapeline")]
+pub(crate) struct ConsumerSource {
+    shared: Arc<Shared>,
+    commands: Mutex<mpsc::Sender<Command>>,
+    waker: Waker,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    process: u32,
+}
+
+struct Shared {
+    state: Mutex<Items>,
+    changed: Condvar,
+}
+
+enum Command {
+    Open { service: String, names: Vec<String>, domain: Domain, view: Option<Vec<i16>>, is_streaming: bool },
+    Close { names: Vec<String> },
+    End,
+}
+
+/// The items and what is known of them.
+struct Items {
+    items: Vec<Item>,
+    by_name: HashMap<String, usize>,
+    gathering: Option<Gathering>,
+    dictionary: Arc<Dictionary>,
+    /// Items that were asked for and that the thread has not opened yet.
+    asked: usize,
+    /// What the connection did last, for errors and time-outs.
+    connection: String,
+    is_ready: bool,
+    ended: Option<String>,
+    failed: Option<String>,
+}
+
+struct Item {
+    name: String,
+    handle: Option<Handle>,
+    /// The last value of each field, in the order of arrival.
+    values: Vec<(Fid, Vec<u8>)>,
+    state: &'static str,
+    text: String,
+    has_image: bool,
+    changed: Nanos,
+}
+
+/// Rows that wait for Python.
+struct Gathering {
+    columns: Columns,
+    most_rows: usize,
+    longest: Duration,
+    full: VecDeque<RecordBatch>,
+    /// When the batch that is being gathered leaves.
+    leaves: Option<Instant>,
+}
+
+impl Gathering {
+    fn count(&mut self) -> Result<(), Error> {
+        if self.leaves.is_none() {
+            self.leaves = Some(Instant::now() + self.longest);
+        }
+        if self.columns.is_full(self.most_rows) {
+            self.full.push_back(self.columns.take()?);
+            self.leaves = None;
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Items> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Time since 1970 UTC.
+fn now_utc() -> Nanos {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[pymethods]
+impl ConsumerSource {
+    #[new]
+    #[pyo3(signature = (servers, user, password, is_json))]
+    fn new(servers: Vec<String>, user: &str, password: Option<String>, is_json: bool) -> PyResult<Self> {
+        if servers.is_empty() {
+            return Err(PyValueError::new_err("a consumer needs a server, such as \"localhost:14002\""));
+        }
+        let login = Login::user(user).with_password(password);
+        let settings = ConsumerSettings { downloads_dictionary: true, ..ConsumerSettings::default() };
+        let role = Consumer::new(settings, &login.request()).map_err(|refused| {
+            Error::argument(format!("the login does not fit in a message: {refused}"), "use a shorter name")
+        })?;
+        let endpoint =
+            |server: &String| if is_json { Endpoint::json(server) } else { Endpoint::plain(server) };
+        let endpoints = servers.iter().map(endpoint).collect();
+        let dictionary = Arc::new(Dictionary::builtin().clone());
+        let dialer = Dialer::new(role, endpoints, Arc::clone(&dictionary), JsonSettings::default())
+            .map_err(Error::from)?;
+        let waker = dialer.waker().map_err(Error::from)?;
+        let state = Items {
+            items: Vec::new(),
+            by_name: HashMap::new(),
+            gathering: None,
+            asked: 0,
+            dictionary,
+            connection: "connecting".to_owned(),
+            is_ready: false,
+            ended: None,
+            failed: None,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let (commands, received) = mpsc::channel();
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("tapeline".to_owned())
+            .spawn(move || run(dialer, &of_thread, &received))?;
+        Ok(Self {
+            shared,
+            commands: Mutex::new(commands),
+            waker,
+            thread: Mutex::new(Some(thread)),
+            process: std::process::id(),
+        })
+    }
+
+    /// Waits until items are requested, for at most `timeout` seconds. Returns `False` if the time is over.
+    fn wait_ready(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        self.is_ours()?;
+        let deadline = Instant::now() + Duration::from_secs_f64(timeout.clamp(0.0, 3_600.0));
+        py.detach(|| {
+            let mut items = self.shared.lock();
+            loop {
+                items.check()?;
+                let left = deadline.saturating_duration_since(Instant::now());
+                if items.is_ready || left.is_zero() {
+                    return Ok(items.is_ready);
+                }
+                items =
+                    self.shared.changed.wait_timeout(items, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        })
+        .map_err(|error: Error| error.into())
+    }
+
+    /// Requests items. `fields`: names or ids; all if `None`.
+    fn open(
+        &self,
+        py: Python<'_>,
+        service: String,
+        names: Vec<String>,
+        domain: &str,
+        fields: Option<Vec<String>>,
+        is_streaming: bool,
+    ) -> PyResult<()> {
+        self.is_ours()?;
+        let domain = match domain {
+            "market_price" => Domain::MARKET_PRICE,
+            "market_by_order" => Domain::MARKET_BY_ORDER,
+            "market_by_price" => Domain::MARKET_BY_PRICE,
+            other => {
+                let text = format!(
+                    "domain is \"market_price\", \"market_by_order\" or \"market_by_price\", not {other:?}"
+                );
+                return Err(PyValueError::new_err(text));
+            }
+        };
+        if let Some(name) = names.iter().find(|name| name.is_empty() || name.len() > 255) {
+            let text = format!("an item's name has 1 to 255 bytes, and {name:?} has {}", name.len());
+            return Err(Error::argument(text, "names are those of the service, such as AAPL").into());
+        }
+        let dictionary = py.detach(|| Arc::clone(&self.shared.lock().dictionary));
+        let view = fields.map(|fields| {
+            fields
+                .iter()
+                .map(|name| match dictionary.field_named(name) {
+                    Some(field) => Ok(field.fid.0),
+                    None => Err(crate::columns::unknown(name, &dictionary)),
+                })
+                .collect::<Result<Vec<i16>, Error>>()
+        });
+        let view = view.transpose()?;
+        py.detach(|| self.shared.lock().asked += names.len());
+        self.command(Command::Open { service, names, domain, view, is_streaming })
+    }
+
+    /// Closes items.
+    fn close_items(&self, names: Vec<String>) -> PyResult<()> {
+        self.is_ours()?;
+        self.command(Command::Close { names })
+    }
+
+    /// Begins to gather rows.
+    fn gather(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<String>>,
+        max_rows: usize,
+        max_wait: f64,
+    ) -> PyResult<()> {
+        self.is_ours()?;
+        let longest = Duration::try_from_secs_f64(max_wait)
+            .map_err(|_| PyValueError::new_err(format!("max_wait is a time in seconds, not {max_wait}")))?;
+        py.detach(|| {
+            let mut items = self.shared.lock();
+            if items.gathering.is_some() {
+                let text = "the consumer's batches are being iterated already".to_owned();
+                return Err(Error::argument(text, "close() the first iterator, or make a second consumer"));
+            }
+            let columns = columns.unwrap_or_else(|| MESSAGE_COLUMNS.map(str::to_owned).to_vec());
+            let columns = Columns::new(&columns, Arc::clone(&items.dictionary))?;
+            items.gathering = Some(Gathering {
+                columns,
+                most_rows: max_rows.max(1),
+                longest,
+                full: VecDeque::new(),
+                leaves: None,
+            });
+            Ok(())
+        })
+        .map_err(Into::into)
+    }
+
+    /// Waits for a batch for at most `timeout` seconds.
+    fn take(&self, py: Python<'_>, timeout: f64) -> PyResult<Taken> {
+        self.is_ours()?;
+        let deadline = Instant::now() + Duration::from_secs_f64(timeout.clamp(0.0, 3_600.0));
+        py.detach(|| {
+            let mut items = self.shared.lock();
+            loop {
+                let now = Instant::now();
+                let Some(gathering) = &mut items.gathering else { return Ok(Taken::End) };
+                if let Some(rows) = gathering.full.pop_front() {
+                    self.shared.changed.notify_all();
+                    return Ok(Taken::Batch(Batch::new(rows, None, 0)));
+                }
+                if gathering.leaves.is_some_and(|leaves| now >= leaves) {
+                    gathering.leaves = None;
+                    return Ok(Taken::Batch(Batch::new(gathering.columns.take()?, None, 0)));
+                }
+                let until = gathering.leaves.unwrap_or(deadline);
+                items.check()?;
+                if now >= deadline && until >= deadline {
+                    return Ok(Taken::Nothing);
+                }
+                let wait = until.saturating_duration_since(now);
+                items =
+                    self.shared.changed.wait_timeout(items, wait).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        })
+        .map_err(|error: Error| error.into())
+    }
+
+    /// Stops gathering rows.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.is_ours()?;
+        py.detach(|| self.shared.lock().gathering = None);
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// The last values of all items.
+    fn snapshot(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Batch> {
+        self.is_ours()?;
+        py.detach(|| self.shared.lock().snapshot(columns)).map_err(Into::into)
+    }
+
+    /// How many items have no image and no final state yet.
+    #[getter]
+    fn pending(&self, py: Python<'_>) -> PyResult<usize> {
+        self.is_ours()?;
+        py.detach(|| {
+            let items = self.shared.lock();
+            items.check()?;
+            Ok(items.asked + items.items.iter().filter(|item| item.state == "pending").count())
+        })
+        .map_err(|error: Error| error.into())
+    }
+
+    /// Waits until something has changed, for at most `timeout` seconds.
+    fn wait_change(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        self.is_ours()?;
+        py.detach(|| {
+            let items = self.shared.lock();
+            let wait = Duration::from_secs_f64(timeout.clamp(0.0, 3_600.0));
+            drop(self.shared.changed.wait_timeout(items, wait));
+        });
+        Ok(())
+    }
+
+    /// What the connection did last.
+    #[getter]
+    fn connection(&self, py: Python<'_>) -> PyResult<String> {
+        self.is_ours()?;
+        Ok(py.detach(|| self.shared.lock().connection.clone()))
+    }
+
+    /// Logs out, and ends the thread.
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        self.is_ours()?;
+        py.detach(|| self.stop());
+        Ok(())
+    }
+}
+
+impl ConsumerSource {
+    fn is_ours(&self) -> Result<(), Error> {
+        if std::process::id() == self.process { Ok(()) } else { Err(Error::forked()) }
+    }
+
+    fn command(&self, command: Command) -> PyResult<()> {
+        let sent = self.commands.lock().unwrap_or_else(PoisonError::into_inner).send(command);
+        sent.map_err(|_| Error::ended("the consumer is closed"))?;
+        self.waker.wake()?;
+        Ok(())
+    }
+
+    fn stop(&self) {
+        let _ = self.command(Command::End);
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for ConsumerSource {
+    fn drop(&mut self) {
+        // In a child after a fork there is no such thread.
+        if std::process::id() == self.process {
+            self.stop();
+        }
+    }
+}
+
+/// The thread of a consumer.
+fn run(mut dialer: Dialer<Consumer>, shared: &Shared, commands: &Receiver<Command>) {
+    loop {
+        let now = Nanos(monotonic_ns());
+        let mut items = shared.lock();
+        loop {
+            match commands.try_recv() {
+                Ok(Command::End) | Err(mpsc::TryRecvError::Disconnected) => {
+                    items.ended.get_or_insert_with(|| "it was closed".to_owned());
+                    dialer.act(|consumer, out| consumer.log_out(out, &mut *items));
+                    drop(items);
+                    shared.changed.notify_all();
+                    dialer.flush();
+                    dialer.close();
+                    return;
+                }
+                Ok(command) => items.act(&mut dialer, command),
+                Err(mpsc::TryRecvError::Empty) => break,
+            }
+        }
+        let is_full = items.gathering.as_ref().is_some_and(|gathering| gathering.full.len() >= MOST_BATCHES);
+        if is_full {
+            drop(shared.changed.wait_timeout(items, LONGEST_WAIT));
+            continue;
+        }
+        let next = dialer.turn(now, &mut *items);
+        drop(items);
+        shared.changed.notify_all();
+        let wait =
+            next.map_or(LONGEST_WAIT, |next| Duration::from_nanos(next.0.saturating_sub(monotonic_ns())));
+        if let Err(error) = dialer.wait(wait.min(LONGEST_WAIT)) {
+            shared.lock().ended = Some(error.to_string());
+            return;
+        }
+    }
+}
+
+impl Items {
+    /// # Errors
+    /// The session has ended for good.
+    fn check(&self) -> Result<(), Error> {
+        if let Some(failed) = &self.failed {
+            return Err(Error::damaged(failed));
+        }
+        self.ended.as_ref().map_or(Ok(()), |why| Err(Error::ended(format!("the session is over: {why}"))))
+    }
+
+    fn act(&mut self, dialer: &mut Dialer<Consumer>, command: Command) {
+        match command {
+            Command::Open { service, names, domain, view, is_streaming } => {
+                self.asked -= names.len();
+                for name in names {
+                    let closure = self.items.len();
+                    let request = ItemRequest {
+                        domain,
+                        is_streaming,
+                        view: view.as_ref().map(|fids| View::Fids(List::Given(fids))),
+                        closure: closure as u64,
+                        ..ItemRequest::new(ServiceName::Name(&service), name.as_bytes())
+                    };
+                    let opened = dialer.role().open(&request);
+                    self.by_name.insert(name.clone(), closure);
+                    self.items.push(Item {
+                        name,
+                        handle: opened.as_ref().ok().copied(),
+                        values: Vec::new(),
+                        state: if opened.is_ok() { "pending" } else { "closed" },
+                        text: opened.err().map(|refused| refused.to_string()).unwrap_or_default(),
+                        has_image: false,
+                        changed: Nanos(0),
+                    });
+                }
+            }
+            Command::Close { names } => {
+                for name in names {
+                    let item = self.by_name.remove(&name).and_then(|at| self.items.get_mut(at));
+                    let handle = item.and_then(|item| {
+                        (item.state, item.text) = ("closed", "closed by this consumer".to_owned());
+                        item.handle.take()
+                    });
+                    if let Some(handle) = handle {
+                        dialer.role().close(handle);
+                    }
+                }
+            }
+            Command::End => {}
+        }
+    }
+
+    fn snapshot(&self, columns: Option<Vec<String>>) -> Result<Batch, Error> {
+        let columns = columns.unwrap_or_else(|| MESSAGE_COLUMNS.map(str::to_owned).to_vec());
+        let mut columns = Columns::new(&columns, Arc::clone(&self.dictionary))?;
+        let mut list = Vec::new();
+        for at in self.by_name.values() {
+            let Some(item) = self.items.get(*at) else { continue };
+            list.clear();
+            let count = u16::try_from(item.values.len()).unwrap_or(u16::MAX);
+            list.push(0x08);
+            list.extend_from_slice(&count.to_be_bytes());
+            for (fid, data) in &item.values {
+                list.extend_from_slice(&fid.0.to_be_bytes());
+                match u8::try_from(data.len()) {
+                    Ok(len) if len < 0xFE => list.push(len),
+                    _ => {
+                        list.push(0xFE);
+                        list.extend_from_slice(&(data.len() as u16).to_be_bytes());
+                    }
+                }
+                list.extend_from_slice(data);
+            }
+            let head = item.head(*at, "image");
+            let list = FieldList::parse(&list).map_err(Error::damaged)?;
+            columns
+                .add_list(&head, &list)
+                .map_err(|fault| Error::damaged(format!("{:?}: {fault}", item.name)))?;
+        }
+        Ok(Batch::new(columns.take()?, None, 0))
+    }
+
+    fn message(&mut self, closure: u64, message: &MessageView<'_>, is_final: bool) -> Result<(), String> {
+        let Self { items, gathering, .. } = self;
+        let at = closure as usize;
+        let Some(item) = items.get_mut(at) else { return Ok(()) };
+        item.changed = now_utc();
+        let fault = |fault: tapeline_omm::Malformed| fault.to_string();
+        let kind = match message.class() {
+            MessageClass::UPDATE => "update",
+            MessageClass::REFRESH => "image",
+            MessageClass::STATUS => "status",
+            _ => return Ok(()),
+        };
+        if kind != "update" {
+            let header = message.header().map_err(fault)?;
+            if let Some(state) = header.state() {
+                item.set_state(&state);
+            }
+            if let Header::Refresh(refresh) = header {
+                item.has_image = true;
+                if refresh.flags.has(flags::refresh::CLEAR_CACHE) {
+                    item.values.clear();
+                }
+            }
+        }
+        if is_final {
+            item.handle = None;
+        }
+        if let Container::FieldList(list) = message.open().map_err(fault)? {
+            item.merge(&list).map_err(fault)?;
+        }
+        if let Some(gathering) = gathering {
+            gathering.columns.add_message(&item.head(at, kind), message)?;
+            gathering.count().map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+impl Item {
+    fn set_state(&mut self, state: &State<'_>) {
+        self.state = match (state.stream, state.data) {
+            (StreamState::OPEN, DataState::SUSPECT) => "suspect",
+            (StreamState::OPEN, _) => "open",
+            (StreamState::NON_STREAMING, _) => "snapshot",
+            (StreamState::CLOSED_RECOVER, _) => "closed_recover",
+            _ => "closed",
+        };
+        self.text.clear();
+        self.text.push_str(&String::from_utf8_lossy(state.text));
+    }
+
+    /// Takes over the values of a message. Fields of one item come mostly in one order.
+    fn merge(&mut self, list: &FieldList<'_>) -> Result<(), tapeline_omm::Malformed> {
+        let mut next = 0;
+        for field in list.iter() {
+            let field = field?;
+            let ahead =
+                self.values.get(next..).unwrap_or_default().iter().position(|(fid, _)| *fid == field.fid);
+            let known = match ahead {
+                Some(ahead) => Some(next + ahead),
+                None => self.values.iter().position(|(fid, _)| *fid == field.fid),
+            };
+            let at = known.unwrap_or_else(|| {
+                self.values.push((field.fid, Vec::new()));
+                self.values.len() - 1
+            });
+            let data = &mut self.values[at].1;
+            data.clear();
+            data.extend_from_slice(field.data);
+            next = at + 1;
+        }
+        Ok(())
+    }
+
+    fn head<'a>(&'a self, at: usize, kind: &'static str) -> RowHead<'a> {
+        RowHead {
+            sequence: 0,
+            item: &self.name,
+            number: at as u32,
+            service: 0,
+            kind,
+            event_time: Nanos(0),
+            received_time: self.changed,
+            published_time: Nanos(0),
+            state: self.state,
+            text: Some(&*self.text).filter(|text| !text.is_empty()),
+            suspect: self.state != "open",
+            missing: 0,
+        }
+    }
+}
+
+impl Dialing<Consumer> for Items {
+    fn connection(&mut self, _: &mut Consumer, event: ConnectionEvent<'_>) {
+        self.connection = match event {
+            ConnectionEvent::Connected { server, .. } => format!("connected to {server}"),
+            ConnectionEvent::Disconnected { server, reason } => {
+                self.is_ready = false;
+                format!("no connection to {server}: {reason}")
+            }
+            ConnectionEvent::Note(note) => note.to_string(),
+            _ => return,
+        };
+    }
+}
+
+impl ConsumerApplication for Items {
+    fn event(&mut self, _: &mut Consumer, _: &mut dyn Outbox, event: ConsumerEvent<'_>) {
+        match event {
+            ConsumerEvent::Ready => self.is_ready = true,
+            ConsumerEvent::Message { closure, message, is_final, .. } => {
+                if let Err(fault) = self.message(closure, message, is_final) {
+                    let name = self.items.get(closure as usize).map_or("", |item| &item.name);
+                    self.failed.get_or_insert_with(|| format!("a message of {name:?}: {fault}"));
+                }
+            }
+            ConsumerEvent::State { closure, state, is_final, .. } => {
+                let at = closure as usize;
+                let Some(item) = self.items.get_mut(at) else { return };
+                item.set_state(&state);
+                item.changed = now_utc();
+                if is_final {
+                    item.handle = None;
+                }
+                if let Some(gathering) = &mut self.gathering {
+                    gathering.columns.add_without_fields(&item.head(at, "status"));
+                    if let Err(error) = gathering.count() {
+                        self.failed.get_or_insert_with(|| error.to_string());
+                    }
+                }
+            }
+            ConsumerEvent::Ended { state } => self.ended = Some(state.to_string()),
+            ConsumerEvent::Dictionary(dictionary) => self.dictionary = Arc::clone(dictionary),
+            ConsumerEvent::Malformed(fault) => {
+                self.failed.get_or_insert_with(|| format!("a message of the server: {fault}"));
+            }
+            _ => {}
+        }
+    }
+}

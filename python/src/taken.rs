@@ -1,0 +1,27 @@
+//! What a source gives to Python.
+
+use pyo3::prelude::*;
+
+use crate::batch::Batch;
+
+/// What a source gives: a batch, nothing within the time, or its end.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    Batch(Batch),
+    Nothing,
+    End,
+}
+
+impl<'py> IntoPyObject<'py> for Taken {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Self::Batch(batch) => Bound::new(py, batch)?.into_any(),
+            Self::Nothing => py.None().into_bound(py),
+            Self::End => pyo3::types::PyTuple::empty(py).into_any(),
+        })
+    }
+}

@@ -1,0 +1,106 @@
+"""Consumers of Open Message Model services."""
+
+from __future__ import annotations
+
+import time
+from typing import Iterable, Sequence
+
+from ._batches import Batches
+from ._tapeline import Batch, ConsumerSource, TapelineError
+
+
+class Consumer:
+    """A consumer of a provider or of Tapeline's hub, with a thread of its own that keeps the connection.
+
+    ``server``: ``"host:port"``, or several that are tried in turn. ``json=True`` speaks simplified JSON over a
+    WebSocket, else RWF over TCP. A lost connection is made again, and items are requested again.
+    """
+
+    def __init__(
+        self,
+        server: str | Sequence[str],
+        *,
+        user: str = "user",
+        password: str | None = None,
+        service: str | None = None,
+        json: bool = False,
+    ) -> None:
+        servers = [server] if isinstance(server, str) else list(server)
+        self.servers = servers
+        self.service = service
+        self._source = ConsumerSource(servers, user, password, json)
+
+    def __repr__(self) -> str:
+        return f"<tapeline.Consumer of {', '.join(self.servers)}: {self._source.connection}>"
+
+    @property
+    def connection(self) -> str:
+        """What the connection did last, in words."""
+        return self._source.connection
+
+    def subscribe(
+        self,
+        items: str | Iterable[str],
+        *,
+        service: str | None = None,
+        fields: Sequence[str] | None = None,
+        domain: str = "market_price",
+        streaming: bool = True,
+    ) -> "Consumer":
+        """Requests items; ``fields`` asks for these alone. Returns the consumer."""
+        service = service or self.service
+        if service is None:
+            raise TapelineError("no service is named\nhint: Consumer(..., service=\"TAPELINE\"), or subscribe(..., service=...)")
+        names = [items] if isinstance(items, str) else list(items)
+        self._know(fields)
+        self._source.open(service, names, domain, None if fields is None else list(fields), streaming)
+        return self
+
+    def unsubscribe(self, items: str | Iterable[str]) -> None:
+        """Closes items."""
+        self._source.close_items([items] if isinstance(items, str) else list(items))
+
+    def wait(self, timeout: float = 30.0) -> "Consumer":
+        """Waits until each item has its image or its refusal; a ``TapelineError`` after ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
+        while not self._source.wait_ready(0.1) or self._source.pending:
+            if time.monotonic() >= deadline:
+                pending = self._source.pending
+                raise TapelineError(
+                    f"{pending} items have no image after {timeout} s: {self.connection}\n"
+                    "hint: is the server up, and does it have the service and the items?"
+                )
+            self._source.wait_change(0.1)
+        return self
+
+    def batches(
+        self, columns: Sequence[str] | None = None, *, max_rows: int = 65_536, max_wait: float = 0.05
+    ) -> Batches:
+        """Images, updates and statuses from now on, as batches; one row each, or one for each entry of a map.
+
+        A batch leaves with ``max_rows`` rows, or ``max_wait`` seconds after its first one. While 64 batches wait to be
+        taken, nothing more is read of the connection.
+        """
+        self._know(columns)
+        self._source.gather(None if columns is None else list(columns), max_rows, max_wait)
+        return Batches(self._source)
+
+    def snapshot(self, columns: Sequence[str] | None = None) -> Batch:
+        """The last value of each field of each item, one row for an item: images with their updates merged."""
+        self._know(columns)
+        return self._source.snapshot(None if columns is None else list(columns))
+
+    def _know(self, names: Sequence[str] | None) -> None:
+        """Fields have the names of the server's dictionary, which comes with the connection."""
+        if names is not None:
+            self._source.wait_ready(5.0)
+
+    def close(self) -> None:
+        """Logs out, and closes the connection."""
+        self._source.end()
+
+    def __enter__(self) -> "Consumer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

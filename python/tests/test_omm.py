@@ -1,0 +1,138 @@
+"""Consumers, providers and publishers."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+import tapeline
+
+pl = pytest.importorskip("polars")
+
+PRICES = {"BID": 39.91, "ASK": 39.93, "BIDSIZE": 9, "BID_SRC": "XNAS"}
+
+
+@pytest.fixture
+def provider():
+    with tapeline.Provider("127.0.0.1:0", service="TEST") as provider:
+        ended = threading.Event()
+        answer = lambda item: None if item.startswith("NO") else PRICES
+        thread = threading.Thread(target=provider.serve, args=(answer,), kwargs={"until": ended.is_set})
+        thread.start()
+        yield provider
+        ended.set()
+        thread.join()
+
+
+def row(frame, item):
+    return frame.filter(pl.col("item").cast(pl.String) == item).row(0, named=True)
+
+
+@pytest.mark.parametrize("json", [False, True])
+def test_images_updates_and_refusals(provider, json):
+    with tapeline.Consumer(provider.address, service="TEST", json=json) as consumer:
+        consumer.subscribe(["A", "B", "NOT"]).wait()
+        frame = consumer.snapshot(["item", "state", "text", "BID", "ASK", "BID_SRC"]).to_polars()
+        assert len(frame) == 3
+        assert row(frame, "A") == {"item": "A", "state": "open", "text": None, "BID": 39.91, "ASK": 39.93, "BID_SRC": "XNAS"}
+        assert row(frame, "NOT")["state"] == "closed" and "no such item" in row(frame, "NOT")["text"]
+        batches = consumer.batches(["item", "kind", "BID", "ASK"], max_wait=0.2)
+        provider.publish("A", {"BID": 40.125})
+        update = pl.DataFrame(next(batches)).row(0, named=True)
+        assert update == {"item": "A", "kind": "update", "BID": 40.125, "ASK": None}
+        provider.publish("A", {"ASK": None})
+        next(batches)
+        merged = row(consumer.snapshot(["item", "BID", "ASK"]).to_polars(), "A")
+        assert merged == {"item": "A", "BID": 40.125, "ASK": None}
+
+
+def test_a_table_is_published(provider):
+    table = pl.DataFrame({"item": ["X", "Y", "X"], "BID": [1.5, 2.25, 1.75], "BIDSIZE": [100, None, 300], "BID_SRC": ["x", "y", None]})
+    assert provider.publish(table) == 3
+    with tapeline.Consumer(provider.address, service="TEST") as consumer:
+        consumer.subscribe(["X", "Y"], fields=["BID", "BIDSIZE", "BID_SRC"]).wait()
+        frame = consumer.snapshot(["item", "BID", "BIDSIZE", "BID_SRC"]).to_polars()
+        assert row(frame, "X") == {"item": "X", "BID": 1.75, "BIDSIZE": 300.0, "BID_SRC": "x"}
+        assert row(frame, "Y") == {"item": "Y", "BID": 2.25, "BIDSIZE": None, "BID_SRC": "y"}
+
+
+def test_tables_of_other_libraries_are_published(provider):
+    pa, pd = map(pytest.importorskip, ["pyarrow", "pandas"])
+    for table in (pa.table({"item": ["P"], "BID": [1]}), pd.DataFrame({"item": ["P"], "BID": [1.0]})):
+        assert provider.publish(table) == 1
+
+
+def test_a_table_that_does_not_fit_is_refused(provider):
+    with pytest.raises(tapeline.ArgumentError, match='no column "item"'):
+        provider.publish(pl.DataFrame({"name": ["A"]}))
+    with pytest.raises(tapeline.ArgumentError, match='(?s)no column "BIDD".*did you mean "BID"'):
+        provider.publish(pl.DataFrame({"item": ["A"], "BIDD": [1.0]}))
+    with pytest.raises(tapeline.ArgumentError, match="BID is of type REAL"):
+        provider.publish(pl.DataFrame({"item": ["A"], "BID": ["dear"]}))
+    with pytest.raises(tapeline.ArgumentError, match="expected a table, found list"):
+        provider.publish([1, 2])
+    with pytest.raises(tapeline.ArgumentError, match="is not an address"):
+        tapeline.Provider("nowhere")
+
+
+def test_a_plants_items_by_its_hub(plant, names):
+    with tapeline.Consumer(plant.hub, service=plant.service) as consumer:
+        consumer.subscribe(names[:3]).wait()
+        frame = consumer.snapshot(["item", "state", "BID", "ASK"]).to_polars()
+        assert sorted(frame["item"].cast(pl.String)) == names[:3]
+        assert set(frame["state"].cast(pl.String)) == {"open"}
+        batches = consumer.batches(["item", "kind", "BID"], max_wait=0.05)
+        assert len(next(batches)) > 0
+        batches.close()
+        consumer.unsubscribe(names[0])
+
+
+def test_a_provider_that_comes_back_is_recovered(provider):
+    with tapeline.Consumer(provider.address, service="TEST") as consumer:
+        consumer.subscribe("A").wait()
+        batches = consumer.batches(["item", "kind", "state", "BID"], max_wait=0.05)
+        provider.close()
+        states = pl.DataFrame(next(batches))
+        assert states["state"].cast(pl.String).to_list() == ["suspect"]
+        with tapeline.Provider(provider.address, service="TEST") as again:
+            again.publish("A", {"BID": 41.5})
+            kinds: list[str] = []
+            while "image" not in kinds:
+                kinds = pl.DataFrame(next(batches))["kind"].cast(pl.String).to_list()
+            assert row(consumer.snapshot(["item", "state", "BID"]).to_polars(), "A") == {"item": "A", "state": "open", "BID": 41.5}
+
+
+def test_nobody_at_the_port_is_told():
+    with tapeline.Consumer("127.0.0.1:9", service="TEST") as consumer:
+        consumer.subscribe("A")
+        with pytest.raises(tapeline.TapelineError, match="(?s)1 items have no image after 0.5 s: no connection to 127.0.0.1:9.*hint"):
+            consumer.wait(0.5)
+    with pytest.raises(tapeline.TapelineError, match="has not accepted the login"):
+        with tapeline.Publisher("127.0.0.1:9", "TEST") as publisher:
+            publisher.wait(0.5)
+
+
+def test_wrong_input_is_told_with_a_hint(provider):
+    with tapeline.Consumer(provider.address) as consumer:
+        with pytest.raises(tapeline.TapelineError, match="no service is named"):
+            consumer.subscribe("A")
+        with pytest.raises(tapeline.ArgumentError, match='did you mean "BID"'):
+            consumer.subscribe("A", service="TEST", fields=["BIDD"])
+        with pytest.raises(ValueError, match="domain is"):
+            consumer.subscribe("A", service="TEST", domain="prices")
+        with pytest.raises(tapeline.ArgumentError, match="1 to 255 bytes"):
+            consumer.subscribe("", service="TEST")
+        consumer.close()
+        with pytest.raises(tapeline.EndedError):
+            consumer.subscribe("A", service="TEST")
+
+
+def test_ten_thousand_items(provider):
+    table = pl.DataFrame({"item": [f"I{number}" for number in range(10_000)], "BID": [float(number) for number in range(10_000)]})
+    provider.publish(table)
+    with tapeline.Consumer(provider.address, service="TEST") as consumer:
+        consumer.subscribe(table["item"]).wait(120)
+        frame = consumer.snapshot(["item", "BID"]).to_polars().with_columns(pl.col("item").cast(pl.String))
+        assert frame.sort("BID").equals(table)
