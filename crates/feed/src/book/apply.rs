@@ -397,7 +397,48 @@ impl Books {
         }
     }
 
+    /// Fast path for a valid replacement of an order in a known place by one in another, on a listed stock's book. Any other takes the slow path,
+    /// before anything has changed.
     fn replace(&mut self, record: &ItchRecord) -> Change {
+        let Some(place) = self.orders.place(record.other) else { return self.replace_far(record) };
+        let (is_free, tag) = ((place.order.shares == 0) & !place.is_mixed(), place.tag);
+        let Some(place) = self.orders.place(record.reference) else { return self.replace_far(record) };
+        let old = *place.order;
+        if !(is_free & place.is_its() & (record.shares != 0) & (record.locate == old.locate)) {
+            return self.replace_far(record);
+        }
+        let book = match self.books.get_mut(usize::from(record.locate)) {
+            Some(book) if book.listed => book,
+            _ => return self.replace_far(record),
+        };
+
+        let side = old.side();
+        let (old_rank, rank) = (ladder::rank(old.price, side), ladder::rank(record.price, side));
+        let ladder = &mut book.sides[side as usize];
+        let before = ladder.best();
+        let less = (ORDER + u64::from(old.shares)).wrapping_neg();
+        ladder.change(side, old_rank, less, false, &mut self.means);
+        if let (Some(queues), Some(rows)) = (&mut self.queues, &mut self.means.rows) {
+            queues.level_changed(ladder, old_rank, rows, (false, old.node), 0);
+        }
+        let more = ORDER + u64::from(record.shares);
+        let is_added = ladder.change(side, rank, more, true, &mut self.means);
+        let mut new =
+            StoredOrder { price: record.price, shares: record.shares, mark: tag << 1 | old.mark & 1, ..old };
+        if !is_added {
+            self.counters.refused.count(record.kind);
+        } else if let (Some(queues), Some(rows)) = (&mut self.queues, &mut self.means.rows) {
+            new.node = queues.level_changed(ladder, rank, rows, (true, 0), record.other);
+        }
+        let change = Change::of(Locate(record.locate), side, before, ladder.best());
+        book.quoted_ts_ns = select(change.quote, record.ts_ns, book.quoted_ts_ns);
+        self.orders.replaced(record.reference, is_added.then_some((record.other, new)));
+        change
+    }
+
+    /// Slow path of a replacement.
+    #[inline(never)]
+    fn replace_far(&mut self, record: &ItchRecord) -> Change {
         let Some(old) = self.orders.remove(record.reference) else { return self.unknown(record) };
         let (locate, side) = (Locate(old.locate), old.side());
         self.of(record, locate);

@@ -114,6 +114,25 @@ impl StoredOrders {
         self.len = self.len + came as usize - went as usize;
     }
 
+    /// Puts an order in a free place, and removes one from its place on a page. The new one comes first: both may be on the same page.
+    #[inline(always)]
+    pub(super) fn replaced(&mut self, old: u64, new: Option<(u64, StoredOrder)>) {
+        if let Some((reference, order)) = new
+            && let Some(place) = self.pages.place(reference)
+        {
+            *place.order = order;
+            place.came();
+            self.len += 1;
+        }
+        if let Some(place) = self.pages.place(old) {
+            place.order.shares = 0;
+            self.len -= 1;
+            if place.went() {
+                self.emptied(old);
+            }
+        }
+    }
+
     /// Frees the page of a reference, which has become empty.
     #[cold]
     pub(super) fn emptied(&mut self, reference: u64) {
