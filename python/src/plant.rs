@@ -2,8 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::PathBuf;
-use std::sync::mpsc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,10 +12,10 @@ use tapeline_feed::itch::encode::LONGEST;
 use tapeline_feed::moldudp64::{MoldSession, PacketBuilder, end_of_session, heartbeat};
 use tapeline_feed::simulate::{Exchange, Schedule, SimulatedDay};
 use tapeline_nanos::Nanos;
-use tapeline_node::config::{Feed, Line};
+use tapeline_node::config::{Feed, Line, Recording};
 use tapeline_node::hub::HubConfig;
 use tapeline_node::journal::JournalConfig;
-use tapeline_node::{Config, Events, Plant, Stop};
+use tapeline_node::{Config, Events, Plant, Severity, Stop};
 
 use crate::error::Error;
 
@@ -24,6 +23,8 @@ const SESSION: &str = "SIMULATED";
 /// The most bytes of a datagram.
 const DATAGRAM: usize = 1_400;
 const DAY_NS: u64 = 86_400_000_000_000;
+/// Warnings that are kept until they are asked for.
+const MOST_WARNINGS: usize = 100;
 /// How long a batch of messages is gathered at low rates.
 const PERIOD: Duration = Duration::from_millis(1);
 
@@ -33,7 +34,58 @@ pub(crate) struct PlantSource {
     stop: Stop,
     threads: Mutex<Vec<JoinHandle<Result<(), Error>>>>,
     hub: Option<SocketAddr>,
+    /// Lets a plant of a file begin; `None` once it has, and for every other plant.
+    start: Mutex<Option<mpsc::Sender<()>>>,
+    /// Warnings of the plant.
+    warnings: Arc<Mutex<Vec<String>>>,
     process: u32,
+}
+
+/// A plant's thread, and what it says when it is open.
+struct Opening {
+    thread: JoinHandle<Result<(), Error>>,
+    hub: Option<SocketAddr>,
+    warnings: Arc<Mutex<Vec<String>>>,
+    start: mpsc::Sender<()>,
+}
+
+/// Opens a plant on a thread of its own, where it waits for the start. With `until_end` it ends with its feeds' sessions.
+fn open(py: Python<'_>, config: Config, stop: &Stop, until_end: bool) -> PyResult<Opening> {
+    let (ready, is_ready) = mpsc::channel();
+    let (start, is_started) = mpsc::channel();
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let (of_plant, of_events) = (stop.clone(), Arc::clone(&warnings));
+    let thread = std::thread::Builder::new().name("plant".to_owned()).spawn(move || {
+        let events = Events::new(move |event| {
+            let mut warnings = of_events.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(event.severity, Severity::Warning | Severity::Error) && warnings.len() < MOST_WARNINGS
+            {
+                warnings.push(event.text.clone());
+            }
+        });
+        let plant = match Plant::open(config, &of_plant, &events) {
+            Ok(plant) => plant,
+            Err(error) => {
+                // The caller waits for it.
+                let _ = ready.send(Err(Error::from(error)));
+                return Ok(());
+            }
+        };
+        let _ = ready.send(Ok(plant.ready().hub));
+        // Without a start it was given up.
+        if is_started.recv().is_err() {
+            return Ok(());
+        }
+        let ended = plant.run(until_end);
+        match (ended.refused, ended.failed) {
+            (Some(refused), _) => Err(Error::ended(refused.to_string())),
+            (_, Some(error)) => Err(Error::from(error)),
+            _ => Ok(()),
+        }
+    })?;
+    let opened =
+        py.detach(move || is_ready.recv()).map_err(|_| Error::fault("the plant's thread has ended"))?;
+    Ok(Opening { thread, hub: opened?, warnings, start })
 }
 
 #[pymethods]
@@ -80,34 +132,67 @@ impl PlantSource {
             .transpose()?;
         config.journal = journal.map(JournalConfig::new);
         let stop = Stop::default();
-        let (ready, is_ready) = mpsc::channel();
-        let of_plant = stop.clone();
-        let plant = std::thread::Builder::new().name("plant".to_owned()).spawn(move || {
-            let plant = match Plant::open(config, &of_plant, &Events::default()) {
-                Ok(plant) => plant,
-                Err(error) => {
-                    // The caller waits for it.
-                    let _ = ready.send(Err(Error::from(error)));
-                    return Ok(());
-                }
-            };
-            let _ = ready.send(Ok(plant.ready().hub));
-            let ended = plant.run(false);
-            match (ended.refused, ended.failed) {
-                (Some(refused), _) => Err(Error::ended(refused.to_string())),
-                (_, Some(error)) => Err(Error::from(error)),
-                _ => Ok(()),
-            }
-        })?;
-        let opened =
-            py.detach(move || is_ready.recv()).map_err(|_| Error::fault("the plant's thread has ended"))?;
-        let hub = opened?;
+        let opening = open(py, config, &stop, false)?;
+        let _ = opening.start.send(());
         let of_exchange = stop.clone();
         let day = SimulatedDay { seed, symbols, ..SimulatedDay::default() };
         let exchange = std::thread::Builder::new().name("exchange".to_owned()).spawn(move || {
             simulate(Exchange::new(day), Schedule::new(rate, None), messages, line, &of_exchange)
         })?;
-        Ok(Self { stop, threads: Mutex::new(vec![exchange, plant]), hub, process: std::process::id() })
+        Ok(Self {
+            stop,
+            threads: Mutex::new(vec![exchange, opening.thread]),
+            hub: opening.hub,
+            start: Mutex::new(None),
+            warnings: opening.warnings,
+            process: std::process::id(),
+        })
+    }
+
+    /// A plant whose feed is a file, which it reads as fast as its subscribers read the ring. It waits for `begin`.
+    #[staticmethod]
+    fn of_file(
+        py: Python<'_>,
+        name: &str,
+        path: PathBuf,
+        protocol: &str,
+        midnight_ns: u64,
+        orders: bool,
+    ) -> PyResult<Self> {
+        let ring = tapeline_ring::Name::new(name).map_err(Error::from)?;
+        let protocol = Protocol::named(protocol).map_err(|unknown| {
+            let known = Protocol::ALL.map(Protocol::name).join(", ");
+            Error::argument(unknown.to_string(), &format!("the protocols are {known}"))
+        })?;
+        let mut feed = Feed::new("file", protocol, Nanos(midnight_ns));
+        feed.file = Some(Recording { path, speed: None });
+        feed.market_by_order = orders;
+        let mut config = Config::new("FILE", ring);
+        config.stall_limit = Duration::ZERO;
+        config.max_items = 1_000_000;
+        config.feeds.push(feed);
+        let stop = Stop::default();
+        let opening = open(py, config, &stop, true)?;
+        Ok(Self {
+            stop,
+            threads: Mutex::new(vec![opening.thread]),
+            hub: None,
+            start: Mutex::new(Some(opening.start)),
+            warnings: opening.warnings,
+            process: std::process::id(),
+        })
+    }
+
+    /// Lets the plant of a file begin.
+    fn begin(&self) {
+        let start = self.start.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A thread that has ended says why in `end`.
+        let _ = start.map(|start| start.send(()));
+    }
+
+    /// The plant's warnings so far, and forgets them.
+    fn warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The address of the hub; `None` if there is none.
@@ -128,6 +213,7 @@ impl PlantSource {
 impl PlantSource {
     fn join(&self) -> Result<(), Error> {
         self.stop.request();
+        drop(self.start.lock().unwrap_or_else(PoisonError::into_inner).take());
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         threads.into_iter().try_for_each(|thread| {
             thread.join().unwrap_or_else(|_| Err(Error::fault("a thread of the plant has panicked")))

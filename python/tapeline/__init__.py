@@ -13,6 +13,7 @@ from ._consumer import Consumer
 from ._journal import Journal, Scan, journal
 from ._plant import Plant, plant
 from ._publish import Provider, Publisher
+from ._read import read
 from ._ring import Ring, ring
 from ._tapeline import (
     ArgumentError,
@@ -47,5 +48,6 @@ __all__ = [
     "TapelineError",
     "journal",
     "plant",
+    "read",
     "ring",
 ]
