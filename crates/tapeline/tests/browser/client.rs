@@ -221,6 +221,13 @@ fn refusals_say_why_and_are_not_repeated() {
     assert_eq!(page.evaluate(loops), text);
     assert_eq!(page.evaluate("refused.subscribe('SENA').items[0].state"), "closed");
 
+    // The plant has published its three items, and so refuses the others alone.
+    page.evaluate(
+        "(async () => { \
+           const items = async () => (await (await fetch('/stat.json')).json()).hub?.cache?.items; \
+           while ((await items()) !== 3); \
+         })()",
+    );
     // Another consumer in the same page is let in; meanwhile the first one has not tried again.
     page.evaluate("errors.length = 0; window.consumer = connect({ user: 'alice', password: 'correct horse' }); window.items = consumer.subscribe(['TAPE', 'NOBODY']).items; void 0");
     page.wait_for("items[0].state === 'open' && items[1].state === 'closed'");

@@ -136,6 +136,7 @@ fn the_page_shows_quotes_doubts_and_recovers() {
     page.wait_for(&format!("{} === 'old'", state("TAPE")));
     page.wait_for("document.getElementById('link').textContent.includes('WebSocket down')");
     page.wait_for("document.getElementById('alarm').textContent.includes('these quotes are old')");
+    assert_eq!(page.evaluate("document.getElementById('quotes-note').textContent"), "");
     page.picture("down");
 
     // The plant restarts: the quotes recover without any action on the page.

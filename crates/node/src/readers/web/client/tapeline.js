@@ -377,11 +377,11 @@ export class Consumer {
     const pause = Math.min(RETRY_MS * 2 ** this.#attempts, LONGEST_RETRY_MS) * (0.75 + Math.random() / 2);
     this.#attempts = Math.min(this.#attempts + 1, 16);
     this.#retry = setTimeout(() => this.#connect(), pause);
+    this.#become("down", why);
     this.#report(new TapelineError(`the connection is down: ${why}`, {
       where: this.#url, expected: "a server of tr_json2",
       hint: "the next attempt follows by itself; is the port right, and does the server let in pages of this origin?",
     }));
-    this.#become("down", why);
     for (const stream of this.#streams.values()) {
       if (["open", "suspect"].includes(stream.own.state)) this.#put(stream, "suspect", `the connection is down: ${why}`);
     }
@@ -390,8 +390,8 @@ export class Consumer {
   /** @param {TapelineError} error */
   #refuse(error) {
     this.#refusal = error;
-    this.#report(error);
     this.#end("refused", error.what);
+    this.#report(error);
   }
 
   /**
