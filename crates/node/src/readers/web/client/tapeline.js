@@ -15,12 +15,12 @@ const LOGIN = 1; // stream ids
 const DIRECTORY = 2;
 const LAST_ID = 2 ** 31 - 1;
 const BATCH = 100; // names in one request
-const TURN_MS = 1000; // silence, late posts, and items that may recover are looked at so often
+const TURN_MS = 1000; // interval of the checks: silence, unanswered posts, items to request again
 const SILENCE_MS = 60000; // until the server has stated its own limit
 const POST_MS = 30000; // until a post counts as unanswered
 const RETRY_MS = 500; // doubled with each attempt
 const LONGEST_RETRY_MS = 15000;
-const STEADY_MS = 10000; // a connection that has lasted so long makes the next pause short again
+const STEADY_MS = 10000; // age of a connection after whose loss the first pause is short again
 const MOST_FIELDS = 4096; // of one item
 const MOST_SERVICES = 1000;
 const MOST_POSTS = 1000; // without an answer
@@ -114,7 +114,7 @@ export class Item {
   }
 }
 
-/** An item as the server has it: one stream, however many subscribers. */
+/** An item's stream from the server, shared by all its subscribers. */
 class Stream {
   /**
    * @param {string} key
@@ -132,7 +132,7 @@ class Stream {
     this.fieldCount = 0;
     /** Its state without that of its service. @type {{ state: ItemState, text: string, code: string }} */
     this.own = { state: "pending", text: "", code: "" };
-    /** A subscription can be there once only, but two may have the same function. @type {Map<Subscription, Subscriber>} */
+    /** By subscription, because two may have the same function. @type {Map<Subscription, Subscriber>} */
     this.subscribers = new Map();
   }
 }
@@ -186,7 +186,7 @@ export class Consumer {
   #open = new Map();
   /** To be requested at the end of this turn of the event loop. @type {Set<Stream>} */
   #wanted = new Set();
-  /** To be requested again with the next look. @type {Set<Stream>} */
+  /** To be requested again with the next check. @type {Set<Stream>} */
   #late = new Set();
   /** @type {Map<number, { until: number, where: string, resolve: () => void, reject: (error: TapelineError) => void }>} */
   #posts = new Map();
@@ -350,14 +350,14 @@ export class Consumer {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
   }
 
-  /** Ends the connection, and what exists in it only. */
+  /** Ends the connection, its streams, and the posts that wait for answers. */
   #drop() {
     const socket = this.#socket;
     this.#socket = null;
     clearInterval(this.#turns);
     clearTimeout(this.#retry);
     if (socket) {
-      // What it still has to say is of no interest.
+      // Ignore what it still receives.
       socket.onopen = socket.onmessage = socket.onclose = null;
       socket.close();
     }
