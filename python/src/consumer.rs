@@ -1,6 +1,7 @@
 //! A consumer of Open Message Model services: a thread keeps the connection, the last values of each item, and the rows for Python.
 
 use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -9,22 +10,26 @@ use std::time::{Duration, Instant, SystemTime};
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tapeline_client::Login;
 use tapeline_client::connection::JsonSettings;
 use tapeline_client::dialer::{ConnectionEvent, Dialer, Dialing};
-use tapeline_client::{Endpoint, Login};
+use tapeline_client::ema_config::Host;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::{List, View};
-use tapeline_omm::role::Outbox;
 use tapeline_omm::role::consumer::{
-    Consumer, ConsumerApplication, ConsumerEvent, ConsumerSettings, Handle, ItemRequest, ServiceName,
+    Consumer, ConsumerApplication, ConsumerEvent, ConsumerSettings, Handle, ItemRequest, ServiceName, Target,
 };
+use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
-    Container, DataState, Domain, Header, MessageClass, MessageView, StreamState, flags,
+    Container, DataState, DataType, Domain, FieldListEncoder, Header, MessageClass, MessageView, PostHeader,
+    PostUserInfo, StreamState, UpdateHeader, UpdateType, Value, flags,
 };
 use tapeline_omm::{Dictionary, Fid, FieldList, State};
-use tapeline_wire::rssl::Waker;
+use tapeline_wire::rssl::{ConnectionType, SubProtocol, Waker};
 
 use crate::batch::Batch;
+use crate::cells;
 use crate::columns::{Columns, MESSAGE_COLUMNS, RowHead};
 use crate::error::Error;
 use crate::taken::Taken;
@@ -50,8 +55,22 @@ struct Shared {
 }
 
 enum Command {
-    Open { service: String, names: Vec<String>, domain: Domain, view: Option<Vec<i16>>, is_streaming: bool },
-    Close { names: Vec<String> },
+    Open {
+        service: String,
+        names: Vec<String>,
+        domain: Domain,
+        view: Option<Vec<i16>>,
+        is_streaming: bool,
+    },
+    Close {
+        names: Vec<String>,
+    },
+    /// A post on the stream of an item, with its number and its payload.
+    Post {
+        name: String,
+        id: u32,
+        payload: Vec<u8>,
+    },
     End,
 }
 
@@ -61,6 +80,9 @@ struct Items {
     by_name: HashMap<String, usize>,
     gathering: Option<Gathering>,
     dictionary: Arc<Dictionary>,
+    /// The answers to posts, by their number; `None` while there is none.
+    posts: HashMap<u32, Option<Result<(), String>>>,
+    next_post: u32,
     /// Items that were asked for and that the thread has not opened yet.
     asked: usize,
     /// What the connection did last, for errors and time-outs.
@@ -119,8 +141,15 @@ fn now_utc() -> Nanos {
 #[pymethods]
 impl ConsumerSource {
     #[new]
-    #[pyo3(signature = (servers, user, password, is_json))]
-    fn new(servers: Vec<String>, user: &str, password: Option<String>, is_json: bool) -> PyResult<Self> {
+    #[pyo3(signature = (servers, user, password, is_json, is_encrypted, trusted))]
+    fn new(
+        servers: Vec<String>,
+        user: &str,
+        password: Option<String>,
+        is_json: bool,
+        is_encrypted: bool,
+        trusted: Option<PathBuf>,
+    ) -> PyResult<Self> {
         if servers.is_empty() {
             return Err(PyValueError::new_err("a consumer needs a server, such as \"localhost:14002\""));
         }
@@ -129,9 +158,15 @@ impl ConsumerSource {
         let role = Consumer::new(settings, &login.request()).map_err(|refused| {
             Error::argument(format!("the login does not fit in a message: {refused}"), "use a shorter name")
         })?;
-        let endpoint =
-            |server: &String| if is_json { Endpoint::json(server) } else { Endpoint::plain(server) };
-        let endpoints = servers.iter().map(endpoint).collect();
+        let endpoint = |server: &String| {
+            let mut host = Host { is_encrypted, trusted: trusted.clone(), ..Host::plain(server) };
+            if is_json {
+                host.settings.connection_type = ConnectionType::WebSocket;
+                host.settings.ws_protocols = vec![SubProtocol::TrJson2];
+            }
+            host.endpoint()
+        };
+        let endpoints = servers.iter().map(endpoint).collect::<Result<_, _>>().map_err(Error::from)?;
         let dictionary = Arc::new(Dictionary::builtin().clone());
         let dialer = Dialer::new(role, endpoints, Arc::clone(&dictionary), JsonSettings::default())
             .map_err(Error::from)?;
@@ -140,6 +175,8 @@ impl ConsumerSource {
             items: Vec::new(),
             by_name: HashMap::new(),
             gathering: None,
+            posts: HashMap::new(),
+            next_post: 1,
             asked: 0,
             dictionary,
             connection: "connecting".to_owned(),
@@ -226,6 +263,46 @@ impl ConsumerSource {
     fn close_items(&self, names: Vec<String>) -> PyResult<()> {
         self.is_ours()?;
         self.command(Command::Close { names })
+    }
+
+    /// Posts fields to an item. Returns the number by which its answer is known.
+    fn post(&self, py: Python<'_>, name: String, fields: &Bound<'_, PyDict>) -> PyResult<u32> {
+        self.is_ours()?;
+        let payload = cells::of_dict(fields, payload)?;
+        let id = py.detach(|| {
+            let mut items = self.shared.lock();
+            items.check()?;
+            let id = items.next_post;
+            items.next_post = id.wrapping_add(1).max(1);
+            items.posts.insert(id, None);
+            Ok(id)
+        });
+        let id = id.map_err(|error: Error| PyErr::from(error))?;
+        self.command(Command::Post { name, id, payload })?;
+        Ok(id)
+    }
+
+    /// The answer to a post: `None` if there is none within `timeout` seconds, an empty text if it was taken, else why it was refused.
+    fn answer(&self, py: Python<'_>, id: u32, timeout: f64) -> PyResult<Option<String>> {
+        self.is_ours()?;
+        let deadline = Instant::now() + Duration::from_secs_f64(timeout.clamp(0.0, 3_600.0));
+        py.detach(|| {
+            let mut items = self.shared.lock();
+            loop {
+                if let Some(Some(_)) = items.posts.get(&id) {
+                    let answer = items.posts.remove(&id).flatten();
+                    return Ok(answer.map(|answer| answer.err().unwrap_or_default()));
+                }
+                items.check()?;
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                items =
+                    self.shared.changed.wait_timeout(items, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        })
+        .map_err(|error: Error| error.into())
     }
 
     /// Begins to gather rows.
@@ -456,6 +533,30 @@ impl Items {
                     }
                 }
             }
+            Command::Post { name, id, payload } => {
+                let handle =
+                    self.by_name.get(&name).and_then(|at| self.items.get(*at)).and_then(|item| item.handle);
+                let sent = handle.map(|handle| {
+                    let user = PostUserInfo { address: 0x7F00_0001, user_id: std::process::id() };
+                    let post = PostHeader {
+                        flags: flags::post::POST_COMPLETE | flags::post::ACK,
+                        post_id: Some(id),
+                        ..PostHeader::new(Domain::MARKET_PRICE, 0, user, DataType::MSG)
+                    };
+                    dialer.act(|consumer, out| consumer.post(out, Target::Item(handle), &post, &payload))
+                });
+                let refusal = match sent {
+                    None => "the item is not open".to_owned(),
+                    Some(Ok(Sent::Queued)) => return,
+                    Some(Ok(Sent::NotOpen)) => {
+                        "the server takes no posts, or there is no connection".to_owned()
+                    }
+                    Some(Ok(Sent::Full)) => "too many posts wait for an answer".to_owned(),
+                    Some(Ok(Sent::TooLong)) => "the post is longer than a message".to_owned(),
+                    Some(Err(refused)) => refused.to_string(),
+                };
+                self.posts.insert(id, Some(Err(refusal)));
+            }
             Command::End => {}
         }
     }
@@ -582,6 +683,23 @@ impl Item {
     }
 }
 
+/// Encodes an update with fields: the payload of a post.
+fn payload(fields: &[(Fid, Value<'_>)]) -> Result<Vec<u8>, Error> {
+    let mut bytes = vec![0; 64 << 10];
+    let header = UpdateHeader::new(Domain::MARKET_PRICE, 0, UpdateType::UNSPECIFIED, DataType::FIELD_LIST);
+    let length = header.encode_with(&mut bytes, |room| {
+        let mut list = FieldListEncoder::new(room)?;
+        for (fid, value) in fields {
+            list.value(*fid, value)?;
+        }
+        Ok(list.finish())
+    });
+    let length = length
+        .map_err(|refused| Error::argument(format!("the fields fit in no post: {refused}"), "post fewer"))?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
 impl Dialing<Consumer> for Items {
     fn connection(&mut self, _: &mut Consumer, event: ConnectionEvent<'_>) {
         self.connection = match event {
@@ -619,6 +737,16 @@ impl ConsumerApplication for Items {
                     if let Err(error) = gathering.count() {
                         self.failed.get_or_insert_with(|| error.to_string());
                     }
+                }
+            }
+            ConsumerEvent::Ack { ack, .. } => {
+                let refusal = ack.nak_code.map(|code| match ack.text {
+                    Some(text) => String::from_utf8_lossy(text).into_owned(),
+                    None => code.to_string(),
+                });
+                // Nobody waits for others.
+                if let Some(answer) = self.posts.get_mut(&ack.ack_id) {
+                    *answer = Some(refusal.map_or(Ok(()), Err));
                 }
             }
             ConsumerEvent::Ended { state } => self.ended = Some(state.to_string()),

@@ -33,6 +33,7 @@ pub(crate) struct JournalSource {
     process: u32,
 }
 
+#[expect(clippy::large_enum_variant, reason = "there is one for each scan")]
 enum Scan {
     Past(Past),
     /// The journal was read, and its plant's ring goes on.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from typing import Iterable, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 from ._batches import Batches
 from ._tapeline import Batch, ConsumerSource, TapelineError
@@ -13,7 +14,7 @@ class Consumer:
     """A consumer of a provider or of Tapeline's hub, with a thread of its own that keeps the connection.
 
     ``server``: ``"host:port"``, or several that are tried in turn. ``json=True`` speaks simplified JSON over a
-    WebSocket, else RWF over TCP. A lost connection is made again, and items are requested again.
+    WebSocket, else RWF over TCP. ``tls=True`` trusts the system's certificates, ``tls="ca.pem"`` those of a file. A lost connection is made again, and items are requested again.
     """
 
     def __init__(
@@ -24,11 +25,13 @@ class Consumer:
         password: str | None = None,
         service: str | None = None,
         json: bool = False,
+        tls: bool | str | os.PathLike[str] = False,
     ) -> None:
         servers = [server] if isinstance(server, str) else list(server)
         self.servers = servers
         self.service = service
-        self._source = ConsumerSource(servers, user, password, json)
+        trusted = None if isinstance(tls, bool) else os.fspath(tls)
+        self._source = ConsumerSource(servers, user, password, json, tls is not False, trusted)
 
     def __repr__(self) -> str:
         return f"<tapeline.Consumer of {', '.join(self.servers)}: {self._source.connection}>"
@@ -89,6 +92,14 @@ class Consumer:
         """The last value of each field of each item, one row for an item: images with their updates merged."""
         self._know(columns)
         return self._source.snapshot(None if columns is None else list(columns))
+
+    def post(self, item: str, fields: Mapping[str, Any], *, timeout: float = 20.0) -> None:
+        """Posts fields to an open item, and waits for the answer; a ``TapelineError`` if the post is refused."""
+        answer = self._source.answer(self._source.post(item, dict(fields)), timeout)
+        if answer is None:
+            raise TapelineError(f"the post to {item} was not answered within {timeout} s: {self.connection}")
+        if answer:
+            raise TapelineError(f"the post to {item} was refused: {answer}\nhint: may this user post, and is the item open?")
 
     def _know(self, names: Sequence[str] | None) -> None:
         """Fields have the names of the server's dictionary, which comes with the connection."""

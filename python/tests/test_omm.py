@@ -136,3 +136,21 @@ def test_ten_thousand_items(provider):
         consumer.subscribe(table["item"]).wait(120)
         frame = consumer.snapshot(["item", "BID"]).to_polars().with_columns(pl.col("item").cast(pl.String))
         assert frame.sort("BID").equals(table)
+
+
+def test_a_post_is_answered(plant, names):
+    with tapeline.Consumer(plant.hub, service=plant.service) as consumer:
+        consumer.subscribe(names[0]).wait()
+        try:
+            consumer.post(names[0], {"BID": 1.5})
+        except tapeline.TapelineError as refused:
+            assert "was refused" in str(refused)
+        with pytest.raises(tapeline.TapelineError, match="the item is not open"):
+            consumer.post("NOT", {"BID": 1.5})
+        with pytest.raises(tapeline.ArgumentError, match='did you mean "BID"'):
+            consumer.post(names[0], {"BIDD": 1.5})
+
+
+def test_a_file_of_certificates_that_is_not_there(tmp_path):
+    with pytest.raises(tapeline.TapelineError, match="cannot read .*ca.pem"):
+        tapeline.Consumer("localhost:14002", service="TEST", tls=tmp_path / "ca.pem")
