@@ -32,6 +32,7 @@ use crate::batch::Batch;
 use crate::cells;
 use crate::columns::{Columns, MESSAGE_COLUMNS, RowHead};
 use crate::error::Error;
+use crate::last_values::LastValues;
 use crate::taken::Taken;
 
 /// Batches that wait for Python. Beyond, nothing more is read of the connection: the server's policy for slow clients applies.
@@ -95,8 +96,8 @@ struct Items {
 struct Item {
     name: String,
     handle: Option<Handle>,
-    /// The last value of each field, in the order of arrival.
-    values: Vec<(Fid, Vec<u8>)>,
+    /// The last value of each field.
+    values: LastValues,
     state: &'static str,
     text: String,
     has_image: bool,
@@ -513,7 +514,7 @@ impl Items {
                     self.items.push(Item {
                         name,
                         handle: opened.as_ref().ok().copied(),
-                        values: Vec::new(),
+                        values: LastValues::default(),
                         state: if opened.is_ok() { "pending" } else { "closed" },
                         text: opened.err().map(|refused| refused.to_string()).unwrap_or_default(),
                         has_image: false,
@@ -567,21 +568,7 @@ impl Items {
         let mut list = Vec::new();
         for at in self.by_name.values() {
             let Some(item) = self.items.get(*at) else { continue };
-            list.clear();
-            let count = u16::try_from(item.values.len()).unwrap_or(u16::MAX);
-            list.push(0x08);
-            list.extend_from_slice(&count.to_be_bytes());
-            for (fid, data) in &item.values {
-                list.extend_from_slice(&fid.0.to_be_bytes());
-                match u8::try_from(data.len()) {
-                    Ok(len) if len < 0xFE => list.push(len),
-                    _ => {
-                        list.push(0xFE);
-                        list.extend_from_slice(&(data.len() as u16).to_be_bytes());
-                    }
-                }
-                list.extend_from_slice(data);
-            }
+            item.values.write(&mut list);
             let head = item.head(*at, "image");
             let list = FieldList::parse(&list).map_err(Error::damaged)?;
             columns
@@ -611,7 +598,7 @@ impl Items {
             if let Header::Refresh(refresh) = header {
                 item.has_image = true;
                 if refresh.flags.has(flags::refresh::CLEAR_CACHE) {
-                    item.values.clear();
+                    item.values = LastValues::default();
                 }
             }
         }
@@ -619,7 +606,7 @@ impl Items {
             item.handle = None;
         }
         if let Container::FieldList(list) = message.open().map_err(fault)? {
-            item.merge(&list).map_err(fault)?;
+            item.values.merge(&list).map_err(fault)?;
         }
         if let Some(gathering) = gathering {
             gathering.columns.add_message(&item.head(at, kind), message)?;
@@ -640,29 +627,6 @@ impl Item {
         };
         self.text.clear();
         self.text.push_str(&String::from_utf8_lossy(state.text));
-    }
-
-    /// Takes over the values of a message. Fields of one item come mostly in one order.
-    fn merge(&mut self, list: &FieldList<'_>) -> Result<(), tapeline_omm::Malformed> {
-        let mut next = 0;
-        for field in list.iter() {
-            let field = field?;
-            let ahead =
-                self.values.get(next..).unwrap_or_default().iter().position(|(fid, _)| *fid == field.fid);
-            let known = match ahead {
-                Some(ahead) => Some(next + ahead),
-                None => self.values.iter().position(|(fid, _)| *fid == field.fid),
-            };
-            let at = known.unwrap_or_else(|| {
-                self.values.push((field.fid, Vec::new()));
-                self.values.len() - 1
-            });
-            let data = &mut self.values[at].1;
-            data.clear();
-            data.extend_from_slice(field.data);
-            next = at + 1;
-        }
-        Ok(())
     }
 
     fn head<'a>(&'a self, at: usize, kind: &'static str) -> RowHead<'a> {

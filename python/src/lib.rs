@@ -7,6 +7,7 @@ mod columns;
 mod consumer;
 mod error;
 mod journal;
+mod last_values;
 mod plant;
 mod publish;
 mod ring;

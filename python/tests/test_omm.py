@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import random
 import threading
-import time
 
 import pytest
 
@@ -154,3 +154,21 @@ def test_a_post_is_answered(plant, names):
 def test_a_file_of_certificates_that_is_not_there(tmp_path):
     with pytest.raises(tapeline.TapelineError, match="cannot read .*ca.pem"):
         tapeline.Consumer("localhost:14002", service="TEST", tls=tmp_path / "ca.pem")
+
+
+def test_last_values_of_any_length(provider):
+    """Against a dict: values longer and shorter than before, in any order, and blank."""
+    fields = ["BID_SRC", "ASK_SRC", "TRADE_ID", "ORDER_ID", "MMID", "COND_N", "HALT_REASN"]
+    dice = random.Random(1)
+    expected = dict.fromkeys(fields)
+    provider.publish("V", {"BID": -1})
+    with tapeline.Consumer(provider.address, service="TEST") as consumer:
+        consumer.subscribe("V").wait()
+        batches = consumer.batches(["BID"], max_wait=0)
+        for turn in range(60):
+            change = {name: dice.choice([None, *("x" * length for length in (1, 2, 9, 252, 253, 254, 255, 300))]) for name in dice.sample(fields, 3)}
+            expected |= change
+            provider.publish("V", {**change, "BID": turn})
+            while turn not in pl.DataFrame(next(batches))["BID"].to_list():
+                pass
+            assert row(consumer.snapshot(["item", *fields]).to_polars(), "V") == {"item": "V", **expected}
