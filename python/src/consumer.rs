@@ -91,6 +91,8 @@ struct Items {
     is_ready: bool,
     ended: Option<String>,
     failed: Option<String>,
+    /// Something happened that Python may wait for: more than an update in a batch that has begun.
+    has_news: bool,
 }
 
 struct Item {
@@ -115,15 +117,18 @@ struct Gathering {
 }
 
 impl Gathering {
-    fn count(&mut self) -> Result<(), Error> {
-        if self.leaves.is_none() {
+    /// Counts a row. Returns `true` if a batch has begun or is full.
+    fn count(&mut self) -> Result<bool, Error> {
+        let mut is_news = self.leaves.is_none();
+        if is_news {
             self.leaves = Some(Instant::now() + self.longest);
         }
         if self.columns.is_full(self.most_rows) {
             self.full.push_back(self.columns.take()?);
             self.leaves = None;
+            is_news = true;
         }
-        Ok(())
+        Ok(is_news)
     }
 }
 
@@ -184,6 +189,7 @@ impl ConsumerSource {
             is_ready: false,
             ended: None,
             failed: None,
+            has_news: false,
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let (commands, received) = mpsc::channel();
@@ -475,8 +481,11 @@ fn run(mut dialer: Dialer<Consumer>, shared: &Shared, commands: &Receiver<Comman
             continue;
         }
         let next = dialer.turn(now, &mut *items);
+        let has_news = std::mem::take(&mut items.has_news);
         drop(items);
-        shared.changed.notify_all();
+        if has_news {
+            shared.changed.notify_all();
+        }
         let wait =
             next.map_or(LONGEST_WAIT, |next| Duration::from_nanos(next.0.saturating_sub(monotonic_ns())));
         if let Err(error) = dialer.wait(wait.min(LONGEST_WAIT)) {
@@ -497,6 +506,7 @@ impl Items {
     }
 
     fn act(&mut self, dialer: &mut Dialer<Consumer>, command: Command) {
+        self.has_news = true;
         match command {
             Command::Open { service, names, domain, view, is_streaming } => {
                 self.asked -= names.len();
@@ -579,7 +589,7 @@ impl Items {
     }
 
     fn message(&mut self, closure: u64, message: &MessageView<'_>, is_final: bool) -> Result<(), String> {
-        let Self { items, gathering, .. } = self;
+        let Self { items, gathering, has_news, .. } = self;
         let at = closure as usize;
         let Some(item) = items.get_mut(at) else { return Ok(()) };
         item.changed = now_utc();
@@ -591,6 +601,7 @@ impl Items {
             _ => return Ok(()),
         };
         if kind != "update" {
+            *has_news = true;
             let header = message.header().map_err(fault)?;
             if let Some(state) = header.state() {
                 item.set_state(&state);
@@ -610,7 +621,7 @@ impl Items {
         }
         if let Some(gathering) = gathering {
             gathering.columns.add_message(&item.head(at, kind), message)?;
-            gathering.count().map_err(|error| error.to_string())?;
+            *has_news |= gathering.count().map_err(|error| error.to_string())?;
         }
         Ok(())
     }
@@ -666,6 +677,7 @@ fn payload(fields: &[(Fid, Value<'_>)]) -> Result<Vec<u8>, Error> {
 
 impl Dialing<Consumer> for Items {
     fn connection(&mut self, _: &mut Consumer, event: ConnectionEvent<'_>) {
+        self.has_news = true;
         self.connection = match event {
             ConnectionEvent::Connected { server, .. } => format!("connected to {server}"),
             ConnectionEvent::Disconnected { server, reason } => {
@@ -680,12 +692,14 @@ impl Dialing<Consumer> for Items {
 
 impl ConsumerApplication for Items {
     fn event(&mut self, _: &mut Consumer, _: &mut dyn Outbox, event: ConsumerEvent<'_>) {
+        self.has_news |= !matches!(event, ConsumerEvent::Message { .. });
         match event {
             ConsumerEvent::Ready => self.is_ready = true,
             ConsumerEvent::Message { closure, message, is_final, .. } => {
                 if let Err(fault) = self.message(closure, message, is_final) {
                     let name = self.items.get(closure as usize).map_or("", |item| &item.name);
                     self.failed.get_or_insert_with(|| format!("a message of {name:?}: {fault}"));
+                    self.has_news = true;
                 }
             }
             ConsumerEvent::State { closure, state, is_final, .. } => {
