@@ -119,6 +119,15 @@ Port = 14002
     }
 
     #[test]
+    fn a_consumer_reserves_memory_for_its_items() {
+        let text = SMALL_TOML.replacen("Channel =", "ItemCountHint = 5\nChannel =", 1);
+        let chosen = chosen::choose(&parse(&text).unwrap(), Group::Consumer, None).unwrap();
+        assert_eq!((chosen.consumer().expected_items, &chosen.idle[..]), (5, &[][..]));
+        let plain = chosen::choose(&parse(SMALL_TOML).unwrap(), Group::Consumer, None).unwrap();
+        assert_eq!(plain.consumer().expected_items, 0);
+    }
+
+    #[test]
     fn what_is_wrong_has_its_line_and_a_hint() {
         let unknown = SMALL.replace("<Host ", "<Hots ");
         assert_eq!(refusal(&unknown), (6, "Channel has no setting Hots".into(), "there is Host".into()));

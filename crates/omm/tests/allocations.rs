@@ -121,17 +121,20 @@ fn a_consumer_takes_updates() {
 #[test]
 fn items_that_were_expected_make_no_table_grow() {
     let login = LoginRequest::new(b"user");
-    let mut consumer = Consumer::new(consumer::ConsumerSettings::default(), &login).unwrap();
-    consumer.reserve(10_000);
-    let opened = measure(|| {
-        for item in 0..10_000_u32 {
-            let name = item.to_be_bytes();
-            consumer.open(&ItemRequest::new(ServiceName::Name("FEED"), &name)).unwrap();
-        }
-    });
-    // The name of the item and that of its service; the queue of output, which grows to 64 KiB.
-    let names = 10_000 * (4 + 4);
-    assert!(opened.bytes_max <= names + (128 << 10), "{opened:?}");
+    for (expected_items, reserved) in [(0, 10_000), (10_000, 0)] {
+        let settings = consumer::ConsumerSettings { expected_items, ..consumer::ConsumerSettings::default() };
+        let mut consumer = Consumer::new(settings, &login).unwrap();
+        consumer.reserve(reserved);
+        let opened = measure(|| {
+            for item in 0..10_000_u32 {
+                let name = item.to_be_bytes();
+                consumer.open(&ItemRequest::new(ServiceName::Name("FEED"), &name)).unwrap();
+            }
+        });
+        // The name of the item and that of its service; the queue of output, which grows to 64 KiB.
+        let names = 10_000 * (4 + 4);
+        assert!(opened.bytes_max <= names + (128 << 10), "{opened:?}");
+    }
 }
 
 /// Where a connection's messages go, as far as a role can tell.

@@ -51,6 +51,8 @@ pub struct Chosen {
     pub post_timeout: Option<Duration>,
     /// `MaxOutstandingPosts`.
     pub most_posts: Option<usize>,
+    /// `ItemCountHint`.
+    pub item_count_hint: Option<usize>,
     /// `ObeyOpenWindow`.
     pub obeys_open_window: Option<bool>,
     /// `EnableRtt`.
@@ -120,6 +122,7 @@ impl Chosen {
             dictionary_timeout: self.dictionary_timeout.unwrap_or(usual.dictionary_timeout),
             post_timeout: self.post_timeout.unwrap_or(usual.post_timeout),
             most_posts: self.most_posts.unwrap_or(usual.most_posts),
+            expected_items: self.item_count_hint.unwrap_or(usual.expected_items),
             obeys_open_window: self.obeys_open_window.unwrap_or(usual.obeys_open_window),
             ..usual
         }
@@ -230,6 +233,7 @@ fn chosen_entry<'n>(root: &'n Node, group: Group, name: Option<&str>) -> Result<
 /// Returns the settings of an entry itself, without the entries that it references.
 fn own_settings(entry: &Node) -> Chosen {
     let milliseconds = |name| entry.number(name).map(Duration::from_millis);
+    let count = |name| entry.number(name).and_then(|count| usize::try_from(count).ok());
     let limit = |name| entry.text(name).and_then(|text| text.parse::<u32>().ok());
     let mut json = json::JsonSettings::default();
     json.expand_enumerations = entry.flag("JsonExpandedEnumFields").unwrap_or(json.expand_enumerations);
@@ -247,7 +251,8 @@ fn own_settings(entry: &Node) -> Chosen {
         directory_timeout: milliseconds("DirectoryRequestTimeOut"),
         dictionary_timeout: milliseconds("DictionaryRequestTimeOut"),
         post_timeout: milliseconds("PostAckTimeout"),
-        most_posts: entry.number("MaxOutstandingPosts").and_then(|posts| usize::try_from(posts).ok()),
+        most_posts: count("MaxOutstandingPosts"),
+        item_count_hint: count("ItemCountHint"),
         obeys_open_window: entry.number("ObeyOpenWindow").map(|obeys| obeys != 0),
         takes_round_trips: entry.number("EnableRtt").map(|takes| takes != 0),
         ..Chosen::default()

@@ -115,8 +115,8 @@ macro_rules! with_session {
                 "XmlTraceHex" "XmlTraceWrite" "XmlTraceRead" "XmlTracePing" "XmlTracePingOnly" "XmlTraceDump"
                 "LoadBalancing" "MsgKeyInUpdates" "EnablePreferredHostOptions" "PHFallBackWithInWSBGroup"
                 "RestEnableLog" "RestVerboseMode";
-            idle U32 => "OutputBufferSize" "JsonTokenIncrementSize" "ItemCountHint" "ServiceCountHint"
-                "MaxDispatchCountApiThread" "MaxDispatchCountUserThread" "EnumTypeFragmentSize"
+            idle U32 => "OutputBufferSize" "JsonTokenIncrementSize" "ServiceCountHint" "MaxDispatchCountApiThread"
+                "MaxDispatchCountUserThread" "EnumTypeFragmentSize"
                 "FieldDictionaryFragmentSize" "PHDetectionTimeInterval";
             idle Of(Group::Logger) => "Logger";
             idle Limit => "DispatchTimeoutApiThread" "MaxEventsInPool" "PipePort";
@@ -136,7 +136,7 @@ const CONSUMER: &[Setting] = with_session! {
     one Limit => "ReconnectAttemptLimit" "ReconnectMinDelay" "ReconnectMaxDelay";
     one U64 => "RequestTimeout" "PostAckTimeout" "LoginRequestTimeOut" "DirectoryRequestTimeOut"
         "DictionaryRequestTimeOut";
-    one U32 => "MaxOutstandingPosts" "ObeyOpenWindow";
+    one U32 => "ItemCountHint" "MaxOutstandingPosts" "ObeyOpenWindow";
     idle Text => "SessionChannel" "TokenReissueRatio";
     idle SomeOf(Group::Session) => "SessionChannelSet";
     idle Flag => "SessionEnhancedItemRecovery";
@@ -152,7 +152,7 @@ const NI_PROVIDER: &[Setting] = with_session! {
     one Limit => "ReconnectAttemptLimit" "ReconnectMinDelay" "ReconnectMaxDelay";
     one U64 => "LoginRequestTimeOut";
     idle U64 => "RequestTimeout" "PostAckTimeout" "DirectoryRequestTimeOut" "DictionaryRequestTimeOut";
-    idle U32 => "MaxOutstandingPosts";
+    idle U32 => "ItemCountHint" "MaxOutstandingPosts";
     idle Flag => "RefreshFirstRequired" "MergeSourceDirectoryStreams" "RecoverUserSubmitSourceDirectory"
         "RemoveItemsOnDisconnect";
 };
@@ -161,7 +161,7 @@ const I_PROVIDER: &[Setting] = with_session! {
     one Of(Group::Directory) => "Directory";
     idle U64 => "RequestTimeout" "PostAckTimeout" "LoginRequestTimeOut" "DirectoryRequestTimeOut"
         "DictionaryRequestTimeOut";
-    idle U32 => "MaxOutstandingPosts";
+    idle U32 => "ItemCountHint" "MaxOutstandingPosts";
     idle Limit => "ReconnectAttemptLimit" "ReconnectMinDelay" "ReconnectMaxDelay";
     idle Flag => "RefreshFirstRequired" "AcceptMessageWithoutAcceptingRequests"
         "AcceptDirMessageWithoutMinFilters" "AcceptMessageWithoutBeingLogin"

@@ -50,6 +50,9 @@ pub struct ConsumerSettings {
     pub most_posts: usize,
     /// Maximum number of open items.
     pub most_items: usize,
+    /// Number of items for which memory is reserved at the start, as by [`Consumer::reserve`](super::Consumer::reserve), at most
+    /// `most_items` and 1,000,000: `itemCountHint` 0.
+    pub expected_items: usize,
     /// `true` to download the dictionaries, and request items only after them; `false` if the application has its own.
     pub downloads_dictionary: bool,
     /// Filter of the directory request: all six filters.
@@ -78,6 +81,7 @@ impl Default for ConsumerSettings {
             post_timeout: quarter_minute,
             most_posts: 100_000,
             most_items: 1_000_000,
+            expected_items: 0,
             downloads_dictionary: false,
             directory_filter: filter::ALL,
             obeys_open_window: true,
