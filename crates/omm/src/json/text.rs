@@ -127,12 +127,23 @@ impl<'o> JsonText<'o> {
     /// Appends the name of a field, whose text begins with the separator.
     #[inline]
     pub(super) fn member(&mut self, name: &MemberName) {
-        let len = usize::from(name.len);
-        if matches!(self.out.last(), Some(b'{' | b'[') | None) {
-            self.raw(name.bytes.get(1..len).unwrap_or_default());
-        } else {
-            self.short(name.bytes, len);
+        self.short(name.bytes, usize::from(name.len));
+    }
+
+    /// Ends an object that began at `start` with the separator of its first member, which the bracket replaces.
+    pub(super) fn end_members(&mut self, start: usize) {
+        match self.out.get_mut(start) {
+            Some(separator) => *separator = b'{',
+            None => self.out.push(b'{'),
         }
+        self.out.push(b'}');
+    }
+
+    /// Appends the name of a member, any text, as [`JsonText::member`].
+    pub(super) fn any_member(&mut self, name: &[u8]) {
+        self.out.push(b',');
+        self.utf8(name);
+        self.out.push(b':');
     }
 
     /// Appends the name of a member, any text.
@@ -171,6 +182,7 @@ impl<'o> JsonText<'o> {
     }
 
     /// Appends a number with `places` decimals.
+    #[inline]
     fn digits(&mut self, value: u64, places: usize) {
         match u32::try_from(value) {
             Ok(value) if value < 100_000_000 && places < 8 => self.few_digits(value, places),
@@ -179,6 +191,7 @@ impl<'o> JsonText<'o> {
     }
 
     /// Appends a number below 10⁸ with at most seven decimals.
+    #[inline]
     fn few_digits(&mut self, value: u32, places: usize) {
         let digits = eight_digits(value);
         // A digit before the point stays.
@@ -404,9 +417,8 @@ impl<'o> JsonText<'o> {
         if (special(word | blanks) | word) & all(0x80) != 0 {
             return false;
         }
-        let text = u128::from(b'"') | u128::from(word) << 8;
-        self.short(text.to_le_bytes(), 1 + len);
-        self.out.push(b'"');
+        let text = u128::from(b'"') | u128::from(word) << 8 | u128::from(b'"') << (8 * (len + 1));
+        self.short(text.to_le_bytes(), len + 2);
         true
     }
 

@@ -61,22 +61,21 @@ impl Writing<'_, '_> {
     }
 
     fn message(&mut self, message: &MessageView<'_>, depth: usize) -> Result<(), WriteError> {
-        let header = message.header()?;
+        let header = message.header();
+        // By reference: a header is large.
+        let header = header.as_ref().map_err(|malformed| *malformed)?;
         // The payload of these two classes becomes members.
         let payload = match header {
             Header::Request(_) | Header::Close(_) => RequestPayload::read(message)?,
             _ => RequestPayload::default(),
         };
-        self.out.begin(b'{');
+        self.out.raw(b"{\"ID\":");
         match payload.streams {
             // A batch of streams has the ids of its streams, not its own.
-            Some(streams) if payload.items.is_none() => self.numbers("ID", streams.iter().flatten()),
-            _ => {
-                self.out.key("ID");
-                self.out.signed(header.stream_id().into());
-            }
+            Some(streams) if payload.items.is_none() => self.numbers(streams.iter().flatten()),
+            _ => self.out.signed(header.stream_id().into()),
         }
-        self.out.key("Type");
+        self.out.raw(b",\"Type\":");
         self.out.code(MessageClass::WORDS, header.class().0);
         if header.domain() != Domain::MARKET_PRICE {
             self.out.key("Domain");
@@ -85,7 +84,7 @@ impl Writing<'_, '_> {
                 None => self.out.unsigned(header.domain().0.into()),
             }
         }
-        match &header {
+        match header {
             Header::Request(header) => {
                 self.request(header, &payload, depth)?;
                 self.request_payload(message, depth)?;
@@ -130,7 +129,8 @@ impl Writing<'_, '_> {
         match payload.view {
             Some(View::Fids(fids)) => {
                 self.text("ViewType", Some(b"FidList"));
-                self.numbers("View", fids.iter().flatten());
+                self.out.key("View");
+                self.numbers(fids.iter().flatten());
             }
             Some(View::Names(names)) => {
                 self.text("ViewType", Some(b"NameList"));
@@ -194,7 +194,8 @@ impl Writing<'_, '_> {
 
     fn update(&mut self, header: &UpdateHeader<'_>, depth: usize) -> Result<(), WriteError> {
         use flags::update as flag;
-        self.code("UpdateType", UpdateType::WORDS, header.update_type.0);
+        self.out.raw(b",\"UpdateType\":");
+        self.out.code(UpdateType::WORDS, header.update_type.0);
         // Nearly every update has none of the following.
         if header.flags != Flags::NONE {
             self.flag("DoNotCache", header.flags.has(flag::DO_NOT_CACHE), false);
@@ -391,8 +392,7 @@ impl Writing<'_, '_> {
         }
     }
 
-    fn numbers(&mut self, name: &str, items: impl Iterator<Item = impl Into<i64>>) {
-        self.out.key(name);
+    fn numbers(&mut self, items: impl Iterator<Item = impl Into<i64>>) {
         self.out.begin(b'[');
         for item in items {
             self.out.separate();

@@ -68,7 +68,7 @@ impl Writing<'_, '_> {
 
     fn fields(&mut self, list: &FieldList<'_>, depth: usize) -> Result<(), WriteError> {
         let dictionary = self.converter.dictionary;
-        self.out.begin(b'{');
+        let start = self.out.len();
         for field in list.iter() {
             let field = field?;
             let Some(name) = dictionary.member_name(field.fid) else {
@@ -78,12 +78,12 @@ impl Writing<'_, '_> {
             if name.is_prepared() {
                 self.out.member(name);
             } else if let Some(definition) = dictionary.field(field.fid) {
-                self.out.any_key(definition.name.as_bytes());
+                self.out.any_member(definition.name.as_bytes());
             }
             self.field(&field, dictionary.data_type(field.fid).unwrap_or(DataType::UNKNOWN), depth)?;
             self.bounded()?;
         }
-        self.out.end(b'}');
+        self.out.end_members(start);
         Ok(())
     }
 
