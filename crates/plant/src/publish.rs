@@ -166,24 +166,30 @@ impl Publish for RingPublish {
 
     #[inline]
     fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused> {
-        if let Ok(claim) = self.ring.claim(len) {
-            let hides = self.together > 0;
-            commit(claim, fill, hides)?;
-            if hides {
-                self.together -= 1;
-                if self.together == 0 {
-                    self.ring.show();
-                    self.together = TOGETHER;
+        let mut hides = self.together > 0;
+        let mut claim = match self.ring.claim(len) {
+            Ok(claim) => claim,
+            Err(_) => {
+                hides = false;
+                // Free capacity stays free until it is used: there is no other publisher.
+                self.wait_for_room(|ring| ring.claim(len).map(|_| ()), len)?;
+                match self.ring.claim(len) {
+                    Ok(claim) => claim,
+                    Err(_) => return Err(self.too_long(len)),
                 }
             }
-            return Ok(());
+        };
+        let filled = fill(&mut claim);
+        let done = if hides { claim.hide_prefix(filled) } else { claim.commit_prefix(filled) };
+        done.map_err(|_| Refused::TooLong { len: filled, max: len })?;
+        if hides {
+            self.together -= 1;
+            if self.together == 0 {
+                self.ring.show();
+                self.together = TOGETHER;
+            }
         }
-        // Free capacity stays free until it is used: there is no other publisher.
-        self.wait_for_room(|ring| ring.claim(len).map(|_| ()), len)?;
-        match self.ring.claim(len) {
-            Ok(claim) => commit(claim, fill, false),
-            Err(_) => Err(self.too_long(len)),
-        }
+        Ok(())
     }
 
     /// Publishes in one batch, or in several if the ticks take more than half of the ring.
@@ -235,18 +241,6 @@ fn claim_all<'r>(
         fill(at, batch.claim(*len)?);
     }
     Ok(batch)
-}
-
-#[inline]
-fn commit(
-    mut claim: tapeline_ring::Claim<'_>,
-    fill: impl FnOnce(&mut [u8]) -> usize,
-    hides: bool,
-) -> Result<(), Refused> {
-    let max = claim.len();
-    let len = fill(&mut claim);
-    let done = if hides { claim.hide_prefix(len) } else { claim.commit_prefix(len) };
-    done.map(|_| ()).map_err(|_| Refused::TooLong { len, max })
 }
 
 impl fmt::Debug for RingPublish {

@@ -75,10 +75,13 @@ impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
             };
             for at in 0..expected.max(1) {
                 let Some((sequence, bytes)) = messages.next() else { return };
-                if self.refused.is_ok() {
-                    let expected = (at < expected).then_some(at);
-                    self.refused =
-                        self.stage.message(sequence, bytes, expected, received, self.time, self.to);
+                let expected = (at < expected).then_some(at);
+                // A refusal is copied only if there is one: a copy of an outcome that was just written waits for the store buffer.
+                if let Err(refused) =
+                    self.stage.message(sequence, bytes, expected, received, self.time, self.to)
+                {
+                    self.refused = Err(refused);
+                    return;
                 }
             }
         }
@@ -219,7 +222,7 @@ impl Stage {
         if let Some(draft) = draft {
             self.consolidate(applied, draft, sequence, stamps, time, to)?;
         }
-        self.depth(applied, sequence, stamps, time, to)
+        if self.has_depth() { self.depth(applied, sequence, stamps, time, to) } else { Ok(()) }
     }
 
     /// Passes a draft on to the best bid and offer over several feeds, if that is published.
