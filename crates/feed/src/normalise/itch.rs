@@ -59,8 +59,8 @@ pub struct Itch {
     detail: Option<Detail>,
     counters: NormaliserCounters,
     decoder: Decoder,
-    /// The messages of [`expect`](Self::expect).
-    coming: Box<[ItchRecord; COMING]>,
+    /// The messages of [`expect`](Self::expect), and behind them one that was not announced.
+    coming: Box<[ItchRecord; COMING + 1]>,
 }
 
 impl Itch {
@@ -74,7 +74,7 @@ impl Itch {
             detail: None,
             counters: NormaliserCounters::default(),
             decoder: Decoder::new(),
-            coming: Box::new([ItchRecord::default(); COMING]),
+            coming: Box::new([ItchRecord::default(); COMING + 1]),
         }
     }
 
@@ -84,8 +84,8 @@ impl Itch {
     /// [`MalformedMessage`](super::MalformedMessage): it was counted, and nothing else has changed.
     #[inline]
     pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, MalformedItchMessage> {
-        let record = self.decoder.record(bytes);
-        self.apply_record(&record, bytes)
+        self.coming[COMING] = self.decoder.record(bytes);
+        self.apply_record(COMING, bytes)
     }
 
     /// Applies message `at` of those that were [announced](Self::expect) last; `bytes` are its bytes.
@@ -95,27 +95,21 @@ impl Itch {
         at: usize,
         bytes: &[u8],
     ) -> Result<Applied, super::MalformedMessage> {
-        let record = match self.coming.get(at) {
-            Some(record) => *record,
-            None => self.decoder.record(bytes),
-        };
-        self.apply_record(&record, bytes)
+        if at < COMING { self.apply_record(at, bytes) } else { self.apply_any(bytes) }
     }
 
     /// Applies one message, as [`apply`](Self::apply), with the error of any protocol. An [`Applied`] is large: changing the type of the error would
     /// copy it.
     #[inline]
     pub(super) fn apply_any(&mut self, bytes: &[u8]) -> Result<Applied, super::MalformedMessage> {
-        let record = self.decoder.record(bytes);
-        self.apply_record(&record, bytes)
+        self.coming[COMING] = self.decoder.record(bytes);
+        self.apply_record(COMING, bytes)
     }
 
+    /// Applies the decoded message in place `at`, where it stays: a copy that was just written would be waited for.
     #[inline(always)]
-    fn apply_record<E: From<MalformedItchMessage>>(
-        &mut self,
-        record: &ItchRecord,
-        bytes: &[u8],
-    ) -> Result<Applied, E> {
+    fn apply_record<E: From<MalformedItchMessage>>(&mut self, at: usize, bytes: &[u8]) -> Result<Applied, E> {
+        let record = &self.coming[at];
         if let Err(malformed) = record.check(bytes.len()) {
             return Err(self.malformed(malformed).into());
         }
@@ -145,7 +139,7 @@ impl Itch {
     /// 64: a datagram of 1,400 bytes has about 40.
     #[inline]
     pub fn expect<'a>(&mut self, messages: impl Iterator<Item = &'a [u8]>) -> usize {
-        let count = self.decoder.fill(messages, &mut self.coming[..]);
+        let count = self.decoder.fill(messages, &mut self.coming[..COMING]);
         if count > 1 {
             self.books.prefetch(&self.coming[..count]);
         }
