@@ -1,5 +1,7 @@
 //! Values of Python and of Arrow tables as values of fields.
 
+use std::fmt;
+
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_array::types::{
@@ -25,6 +27,19 @@ enum Cell<'a> {
     UInt(u64),
     Double(f64),
     Text(&'a str),
+}
+
+/// As a person would write it.
+impl fmt::Display for Cell<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blank => f.write_str("None"),
+            Self::Int(number) => number.fmt(f),
+            Self::UInt(number) => number.fmt(f),
+            Self::Double(number) => number.fmt(f),
+            Self::Text(text) => write!(f, "{text:?}"),
+        }
+    }
 }
 
 /// A field, by its name in the dictionary.
@@ -73,7 +88,7 @@ impl Column {
         };
         value.map(|value| (self.fid, value)).ok_or_else(|| {
             let text = format!(
-                "the field {} is of type {}, and cannot have the value {cell:?}",
+                "the field {} is of type {}, and cannot have the value {cell}",
                 self.name, self.data_type
             );
             Error::argument(
@@ -176,7 +191,7 @@ impl Rows {
             let mut values = Vec::with_capacity(self.columns.len());
             for (at, column) in &self.columns {
                 if let Some(cell) = cell(batch.column(*at), row)? {
-                    values.push(column.value(cell)?);
+                    values.push(column.value(cell).map_err(|error| error.of_row(row, item))?);
                 }
             }
             publish(item, &values)?;

@@ -403,7 +403,29 @@ impl FieldCells {
         }
     }
 
-    /// Adds a value, or nothing for a blank one. The value was decoded as the column's type.
+    /// Adds nothing: the message does not have the field.
+    #[inline]
+    fn push_absent(&mut self) {
+        match self {
+            Self::Number(cells) => cells.push(None),
+            Self::Int(cells) | Self::TimeOfDay(cells) => cells.push(None),
+            Self::UInt(cells) => cells.push(None),
+            Self::Day(cells) => cells.push(None),
+            Self::Text(texts) => texts.push(None),
+        }
+    }
+
+    /// Adds a blank value: not a number, or an empty text, which unlike null say that the field was made blank. Other types
+    /// have no such value.
+    fn push_blank(&mut self) {
+        match self {
+            Self::Number(cells) => cells.push(Some(f64::NAN)),
+            Self::Text(texts) => texts.push(Some(&[])),
+            _ => self.push_absent(),
+        }
+    }
+
+    /// Adds a value. It was decoded as the column's type.
     #[inline]
     fn push(&mut self, value: Value<'_>, fid: Fid, dictionary: &Dictionary, text: &mut String) {
         match (self, value) {
@@ -517,6 +539,8 @@ pub(crate) struct Columns {
     /// Bytes of texts and bodies in the batch, about.
     bytes: usize,
     dictionary: Arc<Dictionary>,
+    /// A blank value is null: rows say what is, not what changed.
+    blank_is_null: bool,
     text: String,
 }
 
@@ -571,7 +595,23 @@ impl Columns {
             }
         }
         let schema = Arc::new(Schema::new(columns));
-        Ok(Self { schema, facts, fields, order, by_fid, rows: 0, bytes: 0, dictionary, text: String::new() })
+        Ok(Self {
+            schema,
+            facts,
+            fields,
+            order,
+            by_fid,
+            rows: 0,
+            bytes: 0,
+            dictionary,
+            blank_is_null: false,
+            text: String::new(),
+        })
+    }
+
+    /// Shows blank values as null, for rows that say what is.
+    pub(crate) fn with_blank_as_null(self) -> Self {
+        Self { blank_is_null: true, ..self }
     }
 
     pub(crate) fn schema(&self) -> SchemaRef {
@@ -729,7 +769,7 @@ impl Columns {
 
     /// Adds the cells of a row from a list of fields. A field that is there twice has its last value.
     fn fields_of(&mut self, list: &FieldList<'_>) -> Result<(), String> {
-        let Self { fields, by_fid, dictionary, text, bytes, rows, .. } = self;
+        let Self { fields, by_fid, dictionary, text, bytes, rows, blank_is_null, .. } = self;
         let mut fault = None;
         for field in list.iter() {
             let field = match field {
@@ -750,12 +790,16 @@ impl Columns {
                 fault.get_or_insert_with(|| format!("field {}: {malformed}", field.fid.0));
                 Value::Blank
             });
-            column.cells.push(value, column.fid, dictionary, text);
+            match value {
+                Value::Blank if *blank_is_null => column.cells.push_absent(),
+                Value::Blank => column.cells.push_blank(),
+                value => column.cells.push(value, column.fid, dictionary, text),
+            }
         }
         for column in fields {
             if column.filled != *rows {
                 column.filled = *rows;
-                column.cells.push(Value::Blank, column.fid, dictionary, text);
+                column.cells.push_absent();
             }
         }
         fault.map_or(Ok(()), Err)

@@ -399,6 +399,16 @@ impl ConsumerSource {
         .map_err(|error: Error| error.into())
     }
 
+    /// The name of an item without an image and a final state; `None` if there is none.
+    #[getter]
+    fn first_pending(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.is_ours()?;
+        Ok(py.detach(|| {
+            let items = self.shared.lock();
+            items.items.iter().find(|item| item.state == "pending").map(|item| item.name.clone())
+        }))
+    }
+
     /// Waits until something has changed, for at most `timeout` seconds.
     fn wait_change(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         self.is_ours()?;
@@ -574,12 +584,12 @@ impl Items {
 
     fn snapshot(&self, columns: Option<Vec<String>>) -> Result<Batch, Error> {
         let columns = columns.unwrap_or_else(|| MESSAGE_COLUMNS.map(str::to_owned).to_vec());
-        let mut columns = Columns::new(&columns, Arc::clone(&self.dictionary))?;
+        let mut columns = Columns::new(&columns, Arc::clone(&self.dictionary))?.with_blank_as_null();
         let mut list = Vec::new();
         for at in self.by_name.values() {
             let Some(item) = self.items.get(*at) else { continue };
             item.values.write(&mut list);
-            let head = item.head(*at, "image");
+            let head = item.head(*at, if item.has_image { "image" } else { "none" });
             let list = FieldList::parse(&list).map_err(Error::damaged)?;
             columns
                 .add_list(&head, &list)

@@ -79,6 +79,11 @@ impl Error {
         Self::new(Kind::Ended, text, None)
     }
 
+    /// Says in which row of a table it is.
+    pub(crate) fn of_row(self, row: usize, item: &str) -> Self {
+        Self { text: format!("row {row}, item {item:?}: {}", self.text), ..self }
+    }
+
     /// A fault of this program.
     pub(crate) fn fault(text: impl Into<String>) -> Self {
         Self::new(Kind::Other, text, Some("this is a fault of Tapeline: please report it".to_owned()))

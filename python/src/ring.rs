@@ -181,7 +181,17 @@ impl Reading {
                 }
                 Poll::Evicted { .. } => {
                     // Ticks behind the gap have the ring's oldest sequence first, which tells how many are missing.
-                    *subscriber = join(name, Start::Oldest)?;
+                    let again = join(name, Start::Oldest)?;
+                    if again.epoch() != subscriber.epoch() {
+                        // Another plant numbers its ticks anew: they would be taken for the earlier ones.
+                        let text = format!(
+                            "this reader lost its position, and another plant now publishes the ring {name}"
+                        );
+                        *place = None;
+                        gatherer.fail(Error::ended(text));
+                        return Ok(true);
+                    }
+                    *subscriber = again;
                 }
                 _ => break,
             }

@@ -17,7 +17,11 @@ pub(crate) fn stream(table: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamRead
         let hint = "a frame of polars or pandas, a table of pyarrow, or a dict of one item's fields";
         return Err(Error::argument(text, hint).into());
     };
-    let capsule = export.call0()?.cast_into::<PyCapsule>()?;
+    let capsule = export.call0().map_err(|error| {
+        let hint = "each column has values of one type: text, numbers or booleans";
+        Error::argument(format!("the table cannot be read: {error}"), hint)
+    })?;
+    let capsule = capsule.cast_into::<PyCapsule>()?;
     let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: the pointer is that of a live capsule with the name by which the interface says what it points to. The
     // stream is moved out: what is left is an empty one, which the capsule's destructor passes over. Without this block
@@ -25,6 +29,10 @@ pub(crate) fn stream(table: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamRead
     #[allow(unsafe_code)]
     let stream = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
     stream.map_err(|error| {
-        Error::argument(format!("the table cannot be read: {error}"), "is it an Arrow stream?").into()
+        Error::argument(
+            format!("the table cannot be read: {error}"),
+            "cast columns without any value to the type of their field",
+        )
+        .into()
     })
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Callable, Iterator, Protocol
+from typing import Any, Callable, Iterator, Protocol, Sequence
 
-from ._tapeline import Batch, TapelineError
+from ._tapeline import ArgumentError, Batch, TapelineError
 
 # Python looks for Ctrl-C between two waits.
 _WAIT = 0.1
@@ -71,6 +71,18 @@ class Batches(Table):
             if taken is not None:
                 return taken
 
+    def to_polars(self) -> Any:
+        """All rows up to the end of the source, as one ``polars.DataFrame``."""
+        polars = _module("polars", "polars")
+        frames = [polars.DataFrame(batch) for batch in self]
+        return polars.concat(frames) if frames else polars.DataFrame()
+
+    def to_arrow(self) -> Any:
+        """All rows up to the end of the source, as one ``pyarrow.Table``."""
+        arrow = _module("pyarrow", "arrow")
+        batches = [arrow.record_batch(batch) for batch in self]
+        return arrow.Table.from_batches(batches) if batches else arrow.table({})
+
     def each(self, callback: Callable[[Batch], object]) -> None:
         """Calls ``callback`` with each batch, until the source ends or the callback returns ``False``."""
         for batch in self:
@@ -87,6 +99,13 @@ class Batches(Table):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def names(columns: Sequence[str] | None) -> list[str] | None:
+    """Names of columns as a list."""
+    if isinstance(columns, str):
+        raise ArgumentError(f"columns is a list of names, not the text {columns!r}\nhint: [{columns!r}]")
+    return None if columns is None else list(columns)
 
 
 def _module(name: str, extra: str) -> Any:

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any, Iterable, Mapping, Sequence
 
-from ._batches import Batches
+from ._batches import Batches, names
 from ._tapeline import Batch, ConsumerSource, TapelineError
 
 
@@ -54,9 +54,9 @@ class Consumer:
         service = service or self.service
         if service is None:
             raise TapelineError("no service is named\nhint: Consumer(..., service=\"TAPELINE\"), or subscribe(..., service=...)")
-        names = [items] if isinstance(items, str) else list(items)
+        wanted = [items] if isinstance(items, str) else list(items)
         self._know(fields)
-        self._source.open(service, names, domain, None if fields is None else list(fields), streaming)
+        self._source.open(service, wanted, domain, names(fields), streaming)
         return self
 
     def unsubscribe(self, items: str | Iterable[str]) -> None:
@@ -68,9 +68,9 @@ class Consumer:
         deadline = time.monotonic() + timeout
         while not self._source.wait_ready(0.1) or self._source.pending:
             if time.monotonic() >= deadline:
-                pending = self._source.pending
+                pending, such_as = self._source.pending, self._source.first_pending
                 raise TapelineError(
-                    f"{pending} items have no image after {timeout} s: {self.connection}\n"
+                    f"{pending} items have no image after {timeout} s, such as {such_as!r}: {self.connection}\n"
                     "hint: is the server up, and does it have the service and the items?"
                 )
             self._source.wait_change(0.1)
@@ -85,13 +85,13 @@ class Consumer:
         taken, nothing more is read of the connection.
         """
         self._know(columns)
-        self._source.gather(None if columns is None else list(columns), max_rows, max_wait)
+        self._source.gather(names(columns), max_rows, max_wait)
         return Batches(self._source)
 
     def snapshot(self, columns: Sequence[str] | None = None) -> Batch:
         """The last value of each field of each item, one row for an item: images with their updates merged."""
         self._know(columns)
-        return self._source.snapshot(None if columns is None else list(columns))
+        return self._source.snapshot(names(columns))
 
     def post(self, item: str, fields: Mapping[str, Any], *, timeout: float = 20.0) -> None:
         """Posts fields to an open item, and waits for the answer; a ``TapelineError`` if the post is refused."""

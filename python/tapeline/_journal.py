@@ -6,7 +6,7 @@ import datetime
 import os
 from typing import Any, Iterable, Sequence
 
-from ._batches import Batches, Table
+from ._batches import Batches, Table, names
 from ._ring import Ring
 from ._tapeline import ArgumentError, JournalSource
 
@@ -39,7 +39,7 @@ class Journal:
         self,
         columns: Sequence[str] | None = None,
         *,
-        items: Iterable[str] | None = None,
+        items: str | Iterable[str] | None = None,
         from_sequence: int | None = None,
         to_sequence: int | None = None,
         between: tuple[datetime.datetime | None, datetime.datetime | None] | None = None,
@@ -57,8 +57,8 @@ class Journal:
         begin, end = between or (None, None)
         return Scan(
             self.folder,
-            None if items is None else set(items),
-            None if columns is None else list(columns),
+            None if items is None else {items} if isinstance(items, str) else set(items),
+            names(columns),
             from_sequence,
             to_sequence,
             _nanoseconds(begin),

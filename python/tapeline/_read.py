@@ -11,7 +11,7 @@ import warnings
 import zoneinfo
 from typing import Sequence
 
-from ._batches import Batches
+from ._batches import Batches, names
 from ._tapeline import ArgumentError, Batch, PlantSource, RingSource
 
 _numbers = itertools.count(1)
@@ -81,6 +81,6 @@ def read(
     midnight = datetime.datetime.combine(day, datetime.time(), new_york)
     ring = f"python-read-{os.getpid()}-{next(_numbers)}"
     plant = PlantSource.of_file(ring, name, protocol, int(midnight.timestamp()) * 1_000_000_000, orders)
-    source = RingSource(ring, "oldest", None if columns is None else list(columns), max_rows, 3_600.0, "raise")
+    source = RingSource(ring, "oldest", names(columns), max_rows, 3_600.0, "raise")
     plant.begin()
     return Batches(_Reading(plant, source, sys.stderr.isatty() if progress is None else progress))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from ._batches import Batches
+from ._batches import Batches, names
 from ._tapeline import RingSource
 
 
@@ -39,8 +39,7 @@ class Ring:
         The plant waits for a reader that does not read, for at most its ``stall_limit``: take batches as they come, or
         ``close()``.
         """
-        columns = None if columns is None else list(columns)
-        return Batches(RingSource(self.name, start, columns, max_rows, max_wait, on_gap))
+        return Batches(RingSource(self.name, start, names(columns), max_rows, max_wait, on_gap))
 
 
 def ring(name: str) -> Ring:

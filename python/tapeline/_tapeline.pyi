@@ -58,6 +58,7 @@ class JournalSource:
 
 class ConsumerSource:
     pending: int
+    first_pending: str | None
     connection: str
     def __init__(
         self,

@@ -10,7 +10,7 @@ import pytest
 import tapeline
 
 # A test that hangs says where.
-faulthandler.dump_traceback_later(300, exit=True)
+faulthandler.dump_traceback_later(1_200, exit=True)
 
 
 @pytest.fixture

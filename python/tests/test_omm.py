@@ -43,7 +43,9 @@ def test_images_updates_and_refusals(provider, json):
         update = pl.DataFrame(next(batches)).row(0, named=True)
         assert update == {"item": "A", "kind": "update", "BID": 40.125, "ASK": None}
         provider.publish("A", {"ASK": None})
-        next(batches)
+        # Not a number: made blank. Null: not in this update.
+        blanked = pl.DataFrame(next(batches)).row(0, named=True)
+        assert blanked["BID"] is None and blanked["ASK"] != blanked["ASK"]
         merged = row(consumer.snapshot(["item", "BID", "ASK"]).to_polars(), "A")
         assert merged == {"item": "A", "BID": 40.125, "ASK": None}
 
@@ -69,7 +71,7 @@ def test_a_table_that_does_not_fit_is_refused(provider):
         provider.publish(pl.DataFrame({"name": ["A"]}))
     with pytest.raises(tapeline.ArgumentError, match='(?s)no column "BIDD".*did you mean "BID"'):
         provider.publish(pl.DataFrame({"item": ["A"], "BIDD": [1.0]}))
-    with pytest.raises(tapeline.ArgumentError, match="BID is of type REAL"):
+    with pytest.raises(tapeline.ArgumentError, match='row 0, item "A": the field BID is of type REAL, and cannot have the value "dear"'):
         provider.publish(pl.DataFrame({"item": ["A"], "BID": ["dear"]}))
     with pytest.raises(tapeline.ArgumentError, match="expected a table, found list"):
         provider.publish([1, 2])
@@ -107,7 +109,7 @@ def test_a_provider_that_comes_back_is_recovered(provider):
 def test_nobody_at_the_port_is_told():
     with tapeline.Consumer("127.0.0.1:9", service="TEST") as consumer:
         consumer.subscribe("A")
-        with pytest.raises(tapeline.TapelineError, match="(?s)1 items have no image after 0.5 s: no connection to 127.0.0.1:9.*hint"):
+        with pytest.raises(tapeline.TapelineError, match="(?s)1 items have no image after 0.5 s, such as 'A': no connection to 127.0.0.1:9.*hint"):
             consumer.wait(0.5)
     with pytest.raises(tapeline.TapelineError, match="has not accepted the login"):
         with tapeline.Publisher("127.0.0.1:9", "TEST") as publisher:

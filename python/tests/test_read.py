@@ -31,9 +31,11 @@ def capture(name: str) -> pathlib.Path:
     ],
 )
 def test_real_captures(name, protocol):
-    frame = pl.concat([pl.DataFrame(batch) for batch in tapeline.read(capture(name), ["sequence", "item", "kind", "BID", "ASK"], protocol=protocol)])
+    frame = tapeline.read(capture(name), ["sequence", "item", "kind", "BID", "ASK"], protocol=protocol).to_polars()
     assert frame["sequence"].to_list() == list(range(1, len(frame) + 1))
     assert frame["BID"].drop_nulls().len() > 0
+    pytest.importorskip("pyarrow")
+    assert tapeline.read(capture(name), ["sequence"], protocol=protocol, max_rows=100).to_arrow().num_rows == len(frame)
 
 
 def test_wrong_files_are_told_with_a_hint(tmp_path):

@@ -36,7 +36,7 @@ def test_values_have_the_types_of_their_fields(plant):
     assert frame.columns == columns
     assert frame.schema["published_time"] == pl.Datetime("ns", "UTC")
     assert frame.schema["BID"] == pl.Float64
-    bids = frame["BID"].drop_nulls()
+    bids = frame["BID"].drop_nulls().drop_nans()
     # Prices of the simulated exchange are whole cents.
     assert len(bids) > 0 and ((bids * 100).round() - bids * 100).abs().max() < 1e-6
     assert frame["body"].bin.size().min() > 0
@@ -130,6 +130,8 @@ def test_wrong_input_is_told_with_a_hint(plant):
         tapeline.ring("not-there").batches()
     with pytest.raises(tapeline.ArgumentError, match='(?s)no column "bid".*did you mean "BID"'):
         plant.ring.batches(["bid"])
+    with pytest.raises(tapeline.ArgumentError, match="columns is a list of names"):
+        plant.ring.batches("BID")
     with pytest.raises(tapeline.ArgumentError, match="named twice"):
         plant.ring.batches(["BID", "BID"])
     with pytest.raises(tapeline.ArgumentError, match="max_rows is 0"):
