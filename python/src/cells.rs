@@ -99,18 +99,23 @@ impl Column {
     }
 }
 
-/// Returns the decimal number with the fewest places that is this double; with 14 places the nearest one.
+/// Returns the decimal number with the fewest places that is this double; else the nearest with the most places that fit. `None` if
+/// even whole numbers do not.
 fn decimal(number: f64) -> Option<Real> {
-    let fits = |scaled: f64| scaled.abs() < 9.2e18;
-    let mut power = 1.0;
+    let (mut power, mut nearest) = (1.0, None);
     for places in 0..=14_u8 {
         let scaled = (number * power).round();
-        if fits(scaled) && (scaled / power == number || places == 14) {
-            return Some(Real::decimal(scaled as i64, places));
+        // As many places as a mantissa of 64 bits has.
+        if scaled.is_nan() || scaled.abs() >= 9.2e18 {
+            break;
+        }
+        nearest = Some(Real::decimal(scaled as i64, places));
+        if scaled / power == number {
+            break;
         }
         power *= 10.0;
     }
-    None
+    nearest
 }
 
 /// The fields of a dict such as `{"BID": 39.91, "BIDSIZE": 9}`; `None` is blank. Calls `then` with them.
@@ -140,8 +145,15 @@ pub(crate) fn of_dict<T>(
                 Err(_) => Cell::UInt(value.extract()?),
             },
             None if value.is_instance_of::<PyFloat>() => Cell::Double(value.extract()?),
-            // numpy's and decimal's numbers.
-            None => Cell::Double(value.extract()?),
+            // numpy's and decimal's numbers: whole ones first.
+            None => match value.extract::<i64>() {
+                Ok(number) => Cell::Int(number),
+                Err(_) => Cell::Double(value.extract().map_err(|_| {
+                    let what = value.repr().map_or_else(|_| "a value".to_owned(), |repr| repr.to_string());
+                    let hint = "a number, a text, or None for blank";
+                    Error::argument(format!("the field {} cannot have the value {what}", column.name), hint)
+                })?),
+            },
         };
         values.push(column.value(cell)?);
     }
@@ -227,8 +239,17 @@ fn cell(array: &dyn Array, row: usize) -> Result<Option<Cell<'_>>, Error> {
         DataType::Utf8View => Cell::Text(array.as_string_view().value(row)),
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
-            let key = dictionary.normalized_keys()[row];
-            return cell(dictionary.values().as_ref(), key);
+            // The key as a number: one row of the keys alone.
+            let key = match cell(dictionary.keys(), row)? {
+                Some(Cell::Int(key)) => usize::try_from(key).ok(),
+                Some(Cell::UInt(key)) => usize::try_from(key).ok(),
+                _ => None,
+            };
+            let values = dictionary.values();
+            return match key.filter(|key| *key < values.len()) {
+                Some(key) => cell(values.as_ref(), key),
+                None => Ok(None),
+            };
         }
         other => {
             let hint = "cast it to Float64, Int64 or text";

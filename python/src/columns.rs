@@ -697,6 +697,7 @@ impl Columns {
         body: &[u8],
     ) -> Result<Result<(), String>, tapeline_omm::Malformed> {
         let sets = map.sets()?;
+        let mut rows = 0;
         let mut key = String::new();
         for entry in map.iter() {
             let entry = entry?;
@@ -711,13 +712,18 @@ impl Columns {
                 MapAction::DELETE => "delete",
                 _ => "other",
             };
-            self.facts_of(head, Some(&Entry { action, key: &key }), body);
             // A deleted entry has no data.
             let data = if entry.action == MapAction::DELETE { &[][..] } else { entry.data };
-            let added = match map.open(data, &sets)? {
+            let container = map.open(data, &sets)?;
+            self.facts_of(head, Some(&Entry { action, key: &key }), body);
+            rows += 1;
+            let added = match container {
                 Container::FieldList(list) => self.fields_of(&list),
                 _ => self.no_fields(),
             };
+            if self.bytes >= 2 * MOST_TEXT - (1 << 20) {
+                return Ok(Err("the entries of one message have more text than a batch holds".to_owned()));
+            }
             if added.is_err() {
                 return Ok(added);
             }
@@ -727,6 +733,11 @@ impl Columns {
         {
             self.facts_of(head, Some(&Entry { action: "summary", key: "" }), body);
             return Ok(self.fields_of(&list));
+        }
+        if rows == 0 {
+            // An empty book is news too.
+            self.facts_of(head, None, body);
+            return Ok(self.no_fields());
         }
         Ok(Ok(()))
     }

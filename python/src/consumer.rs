@@ -33,7 +33,7 @@ use crate::cells;
 use crate::columns::{Columns, MESSAGE_COLUMNS, RowHead};
 use crate::error::Error;
 use crate::last_values::LastValues;
-use crate::taken::Taken;
+use crate::taken::{Taken, seconds};
 
 /// Batches that wait for Python. Beyond, nothing more is read of the connection: the server's policy for slow clients applies.
 const MOST_BATCHES: usize = 64;
@@ -101,6 +101,8 @@ struct Item {
     /// The last value of each field.
     values: LastValues,
     state: &'static str,
+    /// The data may be wrong.
+    is_suspect: bool,
     text: String,
     has_image: bool,
     changed: Nanos,
@@ -209,7 +211,7 @@ impl ConsumerSource {
     /// Waits until items are requested, for at most `timeout` seconds. Returns `False` if the time is over.
     fn wait_ready(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
         self.is_ours()?;
-        let deadline = Instant::now() + Duration::from_secs_f64(timeout.clamp(0.0, 3_600.0));
+        let deadline = Instant::now() + seconds("timeout", timeout)?;
         py.detach(|| {
             let mut items = self.shared.lock();
             loop {
@@ -292,7 +294,7 @@ impl ConsumerSource {
     /// The answer to a post: `None` if there is none within `timeout` seconds, an empty text if it was taken, else why it was refused.
     fn answer(&self, py: Python<'_>, id: u32, timeout: f64) -> PyResult<Option<String>> {
         self.is_ours()?;
-        let deadline = Instant::now() + Duration::from_secs_f64(timeout.clamp(0.0, 3_600.0));
+        let deadline = Instant::now() + seconds("timeout", timeout)?;
         py.detach(|| {
             let mut items = self.shared.lock();
             loop {
@@ -303,6 +305,7 @@ impl ConsumerSource {
                 items.check()?;
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
+                    items.posts.remove(&id);
                     return Ok(None);
                 }
                 items =
@@ -321,8 +324,7 @@ impl ConsumerSource {
         max_wait: f64,
     ) -> PyResult<()> {
         self.is_ours()?;
-        let longest = Duration::try_from_secs_f64(max_wait)
-            .map_err(|_| PyValueError::new_err(format!("max_wait is a time in seconds, not {max_wait}")))?;
+        let longest = seconds("max_wait", max_wait)?;
         py.detach(|| {
             let mut items = self.shared.lock();
             if items.gathering.is_some() {
@@ -346,7 +348,7 @@ impl ConsumerSource {
     /// Waits for a batch for at most `timeout` seconds.
     fn take(&self, py: Python<'_>, timeout: f64) -> PyResult<Taken> {
         self.is_ours()?;
-        let deadline = Instant::now() + Duration::from_secs_f64(timeout.clamp(0.0, 3_600.0));
+        let deadline = Instant::now() + seconds("timeout", timeout)?;
         py.detach(|| {
             let mut items = self.shared.lock();
             loop {
@@ -356,13 +358,17 @@ impl ConsumerSource {
                     self.shared.changed.notify_all();
                     return Ok(Taken::Batch(Batch::new(rows, None, 0)));
                 }
-                if gathering.leaves.is_some_and(|leaves| now >= leaves) {
+                let is_due = gathering.leaves.is_some_and(|leaves| now >= leaves);
+                let until = gathering.leaves.map_or(deadline, |leaves| leaves.min(deadline));
+                let ended = items.check();
+                let Some(gathering) = &mut items.gathering else { return Ok(Taken::End) };
+                // The rows before the end come before it.
+                if is_due || ended.is_err() && gathering.columns.rows() > 0 {
                     gathering.leaves = None;
                     return Ok(Taken::Batch(Batch::new(gathering.columns.take()?, None, 0)));
                 }
-                let until = gathering.leaves.unwrap_or(deadline);
-                items.check()?;
-                if now >= deadline && until >= deadline {
+                ended?;
+                if now >= deadline {
                     return Ok(Taken::Nothing);
                 }
                 let wait = until.saturating_duration_since(now);
@@ -412,9 +418,9 @@ impl ConsumerSource {
     /// Waits until something has changed, for at most `timeout` seconds.
     fn wait_change(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         self.is_ours()?;
+        let wait = seconds("timeout", timeout)?;
         py.detach(|| {
             let items = self.shared.lock();
-            let wait = Duration::from_secs_f64(timeout.clamp(0.0, 3_600.0));
             drop(self.shared.changed.wait_timeout(items, wait));
         });
         Ok(())
@@ -521,6 +527,10 @@ impl Items {
             Command::Open { service, names, domain, view, is_streaming } => {
                 self.asked -= names.len();
                 for name in names {
+                    // Open already: the request of the first time holds.
+                    if self.by_name.get(&name).is_some_and(|at| self.items[*at].handle.is_some()) {
+                        continue;
+                    }
                     let closure = self.items.len();
                     let request = ItemRequest {
                         domain,
@@ -536,6 +546,7 @@ impl Items {
                         handle: opened.as_ref().ok().copied(),
                         values: LastValues::default(),
                         state: if opened.is_ok() { "pending" } else { "closed" },
+                        is_suspect: true,
                         text: opened.err().map(|refused| refused.to_string()).unwrap_or_default(),
                         has_image: false,
                         changed: Nanos(0),
@@ -639,6 +650,7 @@ impl Items {
 
 impl Item {
     fn set_state(&mut self, state: &State<'_>) {
+        self.is_suspect = state.data == DataState::SUSPECT;
         self.state = match (state.stream, state.data) {
             (StreamState::OPEN, DataState::SUSPECT) => "suspect",
             (StreamState::OPEN, _) => "open",
@@ -662,7 +674,7 @@ impl Item {
             published_time: Nanos(0),
             state: self.state,
             text: Some(&*self.text).filter(|text| !text.is_empty()),
-            suspect: self.state != "open",
+            suspect: self.is_suspect,
             missing: 0,
         }
     }

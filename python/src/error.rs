@@ -95,6 +95,12 @@ impl Error {
         Self::new(Kind::Gap, format!("{count} ticks are missing: {first} to {last}"), Some(hint.to_owned()))
     }
 
+    /// A position that was lost before the first tick.
+    pub(crate) fn unknown_gap() -> Self {
+        let text = "this reader read nothing for longer than the plant's stall_limit before its first tick: ticks are missing";
+        Self::new(Kind::Gap, text, Some("take the first batch soon after the ring was joined".to_owned()))
+    }
+
     pub(crate) fn forked() -> Self {
         let hint = "open the ring, the journal or the consumer in the child, or start children with multiprocessing's \"spawn\"";
         Self::new(

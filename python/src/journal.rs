@@ -18,7 +18,7 @@ use tapeline_ring::{Name, Start, Subscriber};
 use crate::batch::Batch;
 use crate::error::Error;
 use crate::ring;
-use crate::taken::Taken;
+use crate::taken::{Taken, seconds};
 use crate::ticks::{Gatherer, OnGap};
 
 /// How long a batch of live ticks is gathered.
@@ -33,7 +33,6 @@ pub(crate) struct JournalSource {
     process: u32,
 }
 
-#[expect(clippy::large_enum_variant, reason = "there is one for each scan")]
 enum Scan {
     Past(Past),
     /// The journal was read, and its plant's ring goes on.
@@ -44,7 +43,7 @@ enum Scan {
 struct Past {
     reader: Reader<Directory>,
     gatherer: Gatherer,
-    /// Ticks published at this time or later are not wanted, ns since 1970 UTC.
+    /// The scan ends at the first tick published at this time or later, ns since 1970 UTC.
     end: Option<u64>,
     to_sequence: u64,
     is_over: bool,
@@ -72,10 +71,16 @@ impl JournalSource {
         let mut gatherer = Gatherer::new(columns, OnGap::named(on_gap)?, max_rows)?.only(items);
         let mut reader = Reader::open(Directory::open(&folder).map_err(Error::from)?).map_err(Error::from)?;
         if let Some(sequence) = from_sequence {
+            // The first sequence is 1.
+            let sequence = sequence.max(1);
             reader.seek(From::Seq(sequence)).map_err(Error::from)?;
             gatherer.expect(sequence);
         } else if let Some(from) = from_ns {
             reader.seek(From::Time(Nanos(from))).map_err(Error::from)?;
+        }
+        if follow.is_some() && (to_sequence.is_some() || to_ns.is_some()) {
+            let hint = "leave out follow, or to_sequence and the second time of between";
+            return Err(Error::argument("a scan that follows a ring has no end".to_owned(), hint).into());
         }
         let to_sequence = to_sequence.unwrap_or(u64::MAX);
         let follow = follow.map(Name::new).transpose().map_err(Error::from)?.map(|name| (name, None));
@@ -88,7 +93,7 @@ impl JournalSource {
         if std::process::id() != self.process {
             return Err(Error::forked().into());
         }
-        let timeout = Duration::from_secs_f64(timeout.clamp(0.0, 3_600.0));
+        let timeout = seconds("timeout", timeout)?;
         py.detach(|| lock(&self.scan).take(timeout)).map_err(Into::into)
     }
 
@@ -121,8 +126,23 @@ impl JournalSource {
     }
 
     /// Gives the file up, and leaves the ring.
-    fn close(&self, py: Python<'_>) {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if std::process::id() != self.process {
+            return Err(Error::forked().into());
+        }
         py.detach(|| *lock(&self.scan) = Scan::Closed);
+        Ok(())
+    }
+}
+
+impl Drop for JournalSource {
+    fn drop(&mut self) {
+        if std::process::id() != self.process
+            && let Ok(mut scan) = self.scan.try_lock()
+        {
+            // The position on the ring is the parent's.
+            std::mem::forget(std::mem::replace(&mut *scan, Scan::Closed));
+        }
     }
 }
 
@@ -144,8 +164,13 @@ impl Scan {
                         if past.has_reached_ring()? {
                             let Self::Past(past) = std::mem::replace(self, Self::Closed) else { continue };
                             if let Some((name, Some(subscriber))) = past.follow {
-                                *self =
-                                    Self::Live(ring::Reading::new(name, subscriber, past.gatherer, LONGEST));
+                                *self = Self::Live(ring::Reading::new(
+                                    name,
+                                    Start::Oldest,
+                                    subscriber,
+                                    past.gatherer,
+                                    LONGEST,
+                                ));
                             }
                         } else if began.elapsed() >= timeout {
                             return Ok(Taken::Nothing);
@@ -174,11 +199,16 @@ impl Past {
     /// Returns `true` if the ring has the tick behind the last one of the journal. The ring is joined before the journal's last records are
     /// read, so that nothing is published unseen in between.
     fn has_reached_ring(&mut self) -> Result<bool, Error> {
-        let Some((name, subscriber)) = &mut self.follow else { return Ok(false) };
-        let Some(subscriber) = subscriber else {
-            *subscriber = Some(ring::join(name, Start::Oldest)?);
+        let Some((name, place)) = &mut self.follow else { return Ok(false) };
+        let Some(subscriber) = place else {
+            *place = Some(ring::join(name, Start::Oldest)?);
             return Ok(false);
         };
+        if subscriber.is_evicted() {
+            // While earlier batches were used, the plant went on: the journal has what the ring has no longer.
+            *place = None;
+            return Ok(false);
+        }
         let first = subscriber.ahead(|frame| Tick::parse(frame).map(|tick| tick.header.seq.0)).next();
         Ok(match (first, self.gatherer.awaited()) {
             (Some(Ok(first)), Some(awaited)) => first <= awaited,
@@ -195,14 +225,14 @@ impl Past {
         while !*is_over && !gatherer.is_full() {
             match reader.next()? {
                 Next::Record(record) => {
-                    if record.seq > *to_sequence {
+                    if record.seq > *to_sequence || end.is_some_and(|end| record.time.0 >= end) {
                         *is_over = true;
                         break;
                     }
                     let tick = Tick::parse(record.body).map_err(|fault| {
                         Error::damaged(format!("record {} of the journal: {fault}", record.seq))
                     })?;
-                    gatherer.add(&tick, end.is_none_or(|end| record.time.0 < end));
+                    gatherer.add(&tick, true);
                 }
                 Next::Missing { from, to } if from <= *to_sequence => {
                     gatherer.gap(from, to.min(*to_sequence))

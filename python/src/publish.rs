@@ -69,11 +69,16 @@ impl<T: Send + 'static> Driven<T> {
 
     /// Takes the client out, and ends the thread.
     fn end(&self) -> Option<T> {
+        if std::process::id() != self.process {
+            // The connection is the parent's. A lock may be held for ever: its thread is not here.
+            if let Ok(mut client) = self.client.try_lock() {
+                std::mem::forget(client.take());
+            }
+            return None;
+        }
         self.stop.store(true, Ordering::Relaxed);
         let client = self.lock().take();
-        if std::process::id() == self.process
-            && let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
-        {
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = thread.join();
         }
         client
@@ -118,9 +123,11 @@ impl PublisherSource {
     }
 
     /// Publishes the fields of one item.
-    fn publish(&self, item: &str, fields: &Bound<'_, PyDict>) -> PyResult<()> {
+    fn publish(&self, py: Python<'_>, item: &str, fields: &Bound<'_, PyDict>) -> PyResult<()> {
         self.0.check()?;
-        cells::of_dict(fields, |values| self.0.with(|publisher| Ok(publisher.publish(item, values)?)))
+        cells::of_dict(fields, |values| {
+            py.detach(|| self.0.with(|publisher| Ok(publisher.publish(item, values)?)))
+        })
     }
 
     /// Publishes a table. Returns the number of rows.
@@ -144,6 +151,7 @@ impl PublisherSource {
 
     /// Why the connection was lost last; `None` if it was not since the last call.
     fn disconnected(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.0.check()?;
         Ok(py.detach(|| self.0.with(|publisher| Ok(publisher.disconnected())))?)
     }
 
@@ -172,7 +180,7 @@ struct Listening {
     requests: std::collections::VecDeque<Request>,
 }
 
-/// Requests that wait for Python. Beyond, consumers are not read.
+/// Requests that wait for Python. Beyond, requests for items are refused.
 const MOST_REQUESTS: usize = 100_000;
 
 #[pymethods]
@@ -187,10 +195,12 @@ impl ProviderSource {
         let address = provider.address().to_string();
         let listening = Listening { provider, requests: std::collections::VecDeque::new() };
         let provider = Driven::new(listening, |listening| {
-            while listening.requests.len() < MOST_REQUESTS {
-                match listening.provider.poll(Duration::ZERO)? {
-                    Some(request) => listening.requests.push_back(request),
-                    None => break,
+            while let Some(request) = listening.provider.poll(Duration::ZERO)? {
+                // A program that only publishes takes no requests: what is not answered in time is refused.
+                if listening.requests.len() < MOST_REQUESTS {
+                    listening.requests.push_back(request);
+                } else if let Request::Opened(item) = request {
+                    listening.provider.close_item(&item, "too many requests wait for the provider");
                 }
             }
             Ok(())
@@ -199,9 +209,11 @@ impl ProviderSource {
     }
 
     /// Publishes the fields of one item.
-    fn publish(&self, item: &str, fields: &Bound<'_, PyDict>) -> PyResult<()> {
+    fn publish(&self, py: Python<'_>, item: &str, fields: &Bound<'_, PyDict>) -> PyResult<()> {
         self.provider.check()?;
-        cells::of_dict(fields, |values| self.provider.with(|it| Ok(it.provider.publish(item, values)?)))
+        cells::of_dict(fields, |values| {
+            py.detach(|| self.provider.with(|it| Ok(it.provider.publish(item, values)?)))
+        })
     }
 
     /// Publishes a table. Returns the number of rows.

@@ -9,7 +9,7 @@ use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Poll, Start, Subscriber, Wait};
 
 use crate::error::Error;
-use crate::taken::Taken;
+use crate::taken::{Taken, seconds};
 use crate::ticks::{Gatherer, OnGap};
 
 /// How long a publisher's death goes unnoticed.
@@ -27,10 +27,15 @@ pub(crate) struct RingSource {
 #[derive(Debug)]
 pub(crate) struct Reading {
     name: Name,
+    start: Start,
     /// `None` once the ring has ended or the subscription is closed.
     subscriber: Option<Subscriber>,
+    /// The plant whose ticks these are; `None` before the first one.
+    epoch: Option<u32>,
     gatherer: Gatherer,
     longest: Duration,
+    /// When the batch that is being gathered leaves.
+    leaves: Option<Instant>,
     looked: Instant,
 }
 
@@ -56,19 +61,18 @@ impl RingSource {
                 )));
             }
         };
-        let longest = Duration::try_from_secs_f64(max_wait)
-            .map_err(|_| PyValueError::new_err(format!("max_wait is a time in seconds, not {max_wait}")))?;
+        let longest = seconds("max_wait", max_wait)?;
         let gatherer = Gatherer::new(columns, OnGap::named(on_gap)?, max_rows)?;
         let name = Name::new(name).map_err(Error::from)?;
         let subscriber = py.detach(|| join(&name, start))?;
-        let reading = Reading::new(name, subscriber, gatherer, longest);
+        let reading = Reading::new(name, start, subscriber, gatherer, longest);
         Ok(Self { reading: Mutex::new(reading), process: std::process::id() })
     }
 
     /// Waits for a batch for at most `timeout` seconds: `None` if there is none by then, an empty tuple at the end of the ring.
     fn take(&self, py: Python<'_>, timeout: f64) -> PyResult<Taken> {
         self.is_ours()?;
-        let timeout = Duration::from_secs_f64(timeout.clamp(0.0, 3_600.0));
+        let timeout = seconds("timeout", timeout)?;
         py.detach(|| self.reading.lock().unwrap_or_else(PoisonError::into_inner).take(timeout))
             .map_err(Into::into)
     }
@@ -106,8 +110,15 @@ pub(crate) fn join(name: &Name, start: Start) -> Result<Subscriber, Error> {
 }
 
 impl Reading {
-    pub(crate) fn new(name: Name, subscriber: Subscriber, gatherer: Gatherer, longest: Duration) -> Self {
-        Self { name, subscriber: Some(subscriber), gatherer, longest, looked: Instant::now() }
+    pub(crate) fn new(
+        name: Name,
+        start: Start,
+        subscriber: Subscriber,
+        gatherer: Gatherer,
+        longest: Duration,
+    ) -> Self {
+        let subscriber = Some(subscriber);
+        Self { name, start, subscriber, epoch: None, gatherer, longest, leaves: None, looked: Instant::now() }
     }
 
     /// Leaves the ring.
@@ -115,23 +126,27 @@ impl Reading {
         self.subscriber = None;
     }
 
+    /// Forgets the position on the ring without giving it back: it is another process's.
+    pub(crate) fn forget(&mut self) {
+        std::mem::forget(self.subscriber.take());
+    }
+
     /// Waits for a batch for at most `timeout`.
     ///
     /// # Errors
     /// A gap, damage, or a plant that has died.
     pub(crate) fn take(&mut self, timeout: Duration) -> Result<Taken, Error> {
-        let began = Instant::now();
-        // A batch leaves this long after its first row.
-        let mut leaves = None;
+        let deadline = Instant::now() + timeout;
         loop {
             let is_over = self.gather()?;
-            let rows = self.gatherer.rows();
-            if rows > 0 && leaves.is_none() {
-                leaves = Some(Instant::now() + self.longest);
-            }
             let now = Instant::now();
-            let is_due = leaves.is_some_and(|leaves| now >= leaves);
+            if self.gatherer.rows() > 0 {
+                // A batch leaves this long after its first row.
+                self.leaves.get_or_insert(now + self.longest);
+            }
+            let is_due = self.leaves.is_some_and(|leaves| now >= leaves);
             if self.gatherer.is_full() || is_due || is_over {
+                self.leaves = None;
                 if let Some(batch) = self.gatherer.take()? {
                     return Ok(Taken::Batch(batch));
                 }
@@ -140,62 +155,90 @@ impl Reading {
                 }
                 continue;
             }
-            if rows == 0 && now.duration_since(began) >= timeout {
+            if now >= deadline {
                 return Ok(Taken::Nothing);
             }
-            let until = leaves.unwrap_or(began + timeout);
+            let until = self.leaves.map_or(deadline, |leaves| leaves.min(deadline));
             let Some(subscriber) = &mut self.subscriber else { return Ok(Taken::End) };
             let is_ready = subscriber.wait(Wait::Park, until.saturating_duration_since(now).min(LOOK));
             if !is_ready && self.looked.elapsed() >= LOOK {
                 self.looked = Instant::now();
                 if !subscriber.publisher_alive()? && !subscriber.has_next() {
                     let text = format!("the plant of the ring {} has died without ending it", self.name);
-                    self.subscriber = None;
-                    self.gatherer.fail(Error::ended(text));
+                    self.end(Error::ended(text));
                 }
             }
         }
     }
 
+    /// Leaves the ring, with an error behind the rows that are there.
+    fn end(&mut self, error: Error) {
+        self.subscriber = None;
+        self.gatherer.fail(error);
+    }
+
     /// Adds what is on the ring, up to a full batch. Returns `true` at the end of the ring.
     fn gather(&mut self) -> Result<bool, Error> {
-        let Self { subscriber: place, gatherer, name, .. } = self;
-        let Some(subscriber) = place else { return Ok(true) };
-        while !gatherer.is_full() {
-            match subscriber.next() {
+        while !self.gatherer.is_full() {
+            let Some(subscriber) = &mut self.subscriber else { return Ok(true) };
+            let name = &self.name;
+            let error = match subscriber.next() {
                 Poll::Frame(frame) => {
-                    let tick = Tick::parse(frame.bytes()).map_err(|fault| {
-                        Error::damaged(format!("the ring {name} holds something else: {fault}"))
-                    })?;
-                    gatherer.add(&tick, true);
+                    if *self.epoch.get_or_insert(frame.epoch()) == frame.epoch() {
+                        match Tick::parse(frame.bytes()) {
+                            Ok(tick) => {
+                                self.gatherer.add(&tick, true);
+                                continue;
+                            }
+                            Err(fault) => {
+                                Error::damaged(format!("the ring {name} holds something else: {fault}"))
+                            }
+                        }
+                    } else {
+                        // It numbers its ticks anew: they would be taken for the earlier ones.
+                        another_plant(name)
+                    }
                 }
                 Poll::Ended => {
-                    *place = None;
+                    self.subscriber = None;
                     return Ok(true);
                 }
                 Poll::Damaged { position } => {
-                    let text = format!("the ring {name} is damaged at position {}", position.0);
-                    *place = None;
-                    gatherer.fail(Error::damaged(text));
-                    return Ok(true);
+                    Error::damaged(format!("the ring {name} is damaged at position {}", position.0))
                 }
                 Poll::Evicted { .. } => {
-                    // Ticks behind the gap have the ring's oldest sequence first, which tells how many are missing.
-                    let again = join(name, Start::Oldest)?;
-                    if again.epoch() != subscriber.epoch() {
-                        // Another plant numbers its ticks anew: they would be taken for the earlier ones.
-                        let text = format!(
-                            "this reader lost its position, and another plant now publishes the ring {name}"
-                        );
-                        *place = None;
-                        gatherer.fail(Error::ended(text));
-                        return Ok(true);
+                    // With a name of its own no other plant can have taken the ring's place.
+                    let is_ours = subscriber.is_named()?;
+                    let has_read = self.gatherer.awaited().is_some();
+                    // Behind a gap the ring's oldest tick tells how many are missing.
+                    let again = join(name, if has_read { Start::Oldest } else { self.start })?;
+                    if is_ours {
+                        self.subscriber = Some(again);
+                        if !has_read {
+                            self.gatherer.fail_unless_ignored(Error::unknown_gap());
+                        }
+                        continue;
                     }
-                    *subscriber = again;
+                    another_plant(name)
                 }
-                _ => break,
-            }
+                _ => return Ok(false),
+            };
+            self.end(error);
         }
         Ok(false)
+    }
+}
+
+fn another_plant(name: &Name) -> Error {
+    Error::ended(format!("another plant now publishes the ring {name}"))
+}
+
+impl Drop for RingSource {
+    fn drop(&mut self) {
+        if std::process::id() != self.process
+            && let Ok(mut reading) = self.reading.try_lock()
+        {
+            reading.forget();
+        }
     }
 }

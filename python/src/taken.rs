@@ -1,5 +1,8 @@
 //! What a source gives to Python.
 
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
@@ -24,4 +27,13 @@ impl<'py> IntoPyObject<'py> for Taken {
             Self::End => pyo3::types::PyTuple::empty(py).into_any(),
         })
     }
+}
+
+/// Reads a time in seconds; an hour at most.
+///
+/// # Errors
+/// It is negative or not a number.
+pub(crate) fn seconds(what: &str, value: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(value.min(3_600.0))
+        .map_err(|_| PyValueError::new_err(format!("{what} is a time in seconds, not {value}")))
 }

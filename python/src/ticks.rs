@@ -196,6 +196,13 @@ impl Gatherer {
         self.failed = Some(error);
     }
 
+    /// As [`fail`](Self::fail), unless gaps are ignored.
+    pub(crate) fn fail_unless_ignored(&mut self, error: Error) {
+        if self.on_gap != OnGap::Ignore {
+            self.fail(error);
+        }
+    }
+
     fn count(&mut self, sequence: u64) {
         let first = self.sequences.map_or(sequence, |(first, _)| first);
         self.sequences = Some((first, sequence));

@@ -41,6 +41,7 @@ class Batches(Table):
     def __init__(self, source: Source) -> None:
         self._source = source
         self._ended = False
+        self._awaited: asyncio.Future[Batch | None | tuple[()]] | None = None
 
     def __iter__(self) -> Iterator[Batch]:
         return self
@@ -63,12 +64,18 @@ class Batches(Table):
         return self
 
     async def __anext__(self) -> Batch:
-        loop = asyncio.get_running_loop()
         while True:
-            taken = await loop.run_in_executor(None, self._source.take, _WAIT)
-            if isinstance(taken, tuple):
+            if self._ended:
                 raise StopAsyncIteration
-            if taken is not None:
+            if self._awaited is None:
+                loop = asyncio.get_running_loop()
+                self._awaited = loop.run_in_executor(None, self._source.take, _WAIT)
+            # A cancelled wait leaves the batch to the next one.
+            taken = await asyncio.shield(self._awaited)
+            self._awaited = None
+            if isinstance(taken, tuple):
+                self._ended = True
+            elif taken is not None:
                 return taken
 
     def to_polars(self) -> Any:

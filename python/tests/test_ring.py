@@ -72,6 +72,23 @@ def test_async_for(plant):
     assert asyncio.run(read()) > 100
 
 
+def test_a_cancelled_wait_loses_no_batch(plant):
+    async def read() -> None:
+        awaited = None
+        with plant.ring.batches(max_rows=50, max_wait=0.01) as batches:
+            while awaited is None or awaited < 2_000:
+                try:
+                    batch = await asyncio.wait_for(anext(batches), 0.001)
+                except TimeoutError:
+                    continue
+                except asyncio.TimeoutError:
+                    continue
+                assert awaited is None or batch.first_sequence == awaited
+                awaited = batch.last_sequence + 1
+
+    asyncio.run(read())
+
+
 def test_a_callback_ends_by_false(plant):
     seen = []
     with plant.ring.batches(max_wait=0.05) as batches:
@@ -161,6 +178,17 @@ def test_a_child_after_a_fork_is_refused(plant):
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == 0
         next(batches)
+
+
+def test_the_end_of_a_child_leaves_the_parents_position(plant):
+    with plant.ring.batches(max_wait=0.05) as batches:
+        first = next(batches)
+        child = os.fork()
+        if child == 0:
+            del batches
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert next(batches).first_sequence == first.last_sequence + 1
 
 
 def test_ctrl_c_ends_a_waiting_reader():
