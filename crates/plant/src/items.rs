@@ -1,6 +1,7 @@
 //! The items of a plant and their numbers.
 
-use std::collections::HashMap;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 
 /// The number of an item in its plant, across services, from 1; 0 stands for no item: the channel as a whole. The number of a feeds' item is
 /// permanent; the number of a provider's item can be reused after a tick with
@@ -33,6 +34,9 @@ struct Share {
     used: usize,
 }
 
+/// The numbers of a service's names.
+type Ids = HashMap<Box<str>, ItemId, RandomState>;
+
 /// The numbers of item names, by service. Bounded: a hostile source cannot exceed the limit.
 #[derive(Debug)]
 pub struct Items {
@@ -40,7 +44,7 @@ pub struct Items {
     names: Vec<Option<Entry>>,
     free: Vec<ItemId>,
     /// By service; a plant has few.
-    services: Vec<(u16, HashMap<Box<str>, ItemId>)>,
+    services: Vec<(u16, Ids)>,
     limit: usize,
     /// The service with reserved places, and their number.
     reserved: Option<(u16, usize)>,
@@ -133,7 +137,7 @@ impl Items {
         self.names[id.0 as usize - 1] = Some(Entry { service, share, name: name.into() });
         let place = self.services.iter().position(|(known, _)| *known == service);
         let place = place.unwrap_or_else(|| {
-            self.services.push((service, HashMap::new()));
+            self.services.push((service, HashMap::default()));
             self.services.len() - 1
         });
         self.services[place].1.insert(name.into(), id);

@@ -91,28 +91,40 @@ impl Update {
     }
 
     /// Returns the rows in order.
-    #[must_use]
-    pub fn rows(&self) -> Rows<'_> {
-        Rows(&self.bytes)
+    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        // It was valid text when it was added.
+        let name = |name| std::str::from_utf8(name).unwrap_or_default();
+        self.parts().map(move |Parts { name: its, fields, source }| Row { name: name(its), fields, source })
+    }
+
+    fn parts(&self) -> PartsOfRows<'_> {
+        PartsOfRows(&self.bytes)
     }
 }
 
-/// An iterator over the rows of an update.
-#[derive(Clone, Debug)]
-pub struct Rows<'a>(&'a [u8]);
+/// One row of an update, with its name as bytes.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    name: &'a [u8],
+    fields: &'a [u8],
+    source: &'a [u8],
+}
 
-impl<'a> Iterator for Rows<'a> {
-    type Item = Row<'a>;
+/// An iterator over the rows of an update.
+#[derive(Clone)]
+struct PartsOfRows<'a>(&'a [u8]);
+
+impl<'a> Iterator for PartsOfRows<'a> {
+    type Item = Parts<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<Row<'a>> {
+    fn next(&mut self) -> Option<Parts<'a>> {
         let ([name, f, g, s, t], rest) = self.0.split_first_chunk::<LENGTHS>()?;
         let (name, rest) = rest.split_at_checked(usize::from(*name))?;
         let (fields, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([*f, *g])))?;
         let (source, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([*s, *t])))?;
         self.0 = rest;
-        // It was valid text when it was added.
-        Some(Row { name: std::str::from_utf8(name).unwrap_or_default(), fields, source })
+        Some(Parts { name, fields, source })
     }
 }
 
@@ -202,15 +214,19 @@ impl RowChannel {
         let stamps = Stamps { decoded: time.now(), ..Stamps::at(update.arrived) };
         let last = update.len() - 1;
         let origin = Origin { channel: self.number, state: State::Live, feed_seq, ..Origin::default() };
-        let ticks =
-            self.ticks.iter().zip(update.rows()).enumerate().map(|(at, ((item, kind), row))| Together {
-                kind: *kind,
+        let ticks = self.ticks.iter().zip(update.parts()).enumerate().map(|(at, (tick, row))| {
+            let (item, kind) = *tick;
+            Together {
+                kind,
                 flags: if at == last { Flags::SOURCE | Flags::LAST_ROW } else { Flags::SOURCE },
-                origin: Origin { item: *item, name: row.name, source: row.source, ..origin },
-                header: if *kind == Kind::Refresh { &self.refresh } else { &self.update },
+                item,
+                name: row.name,
+                header: if kind == Kind::Refresh { &self.refresh } else { &self.update },
                 payload: row.fields,
-            });
-        to.ticks_together(ticks, stamps, time)?;
+                source: row.source,
+            }
+        });
+        to.ticks_together(ticks, &origin, stamps, time)?;
         self.last = feed_seq;
         self.counters.updates += 1;
         self.counters.rows += update.rows as u64;

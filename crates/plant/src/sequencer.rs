@@ -66,15 +66,19 @@ pub struct Origin<'a> {
     pub source: &'a [u8],
 }
 
-/// A tick that is published together with others: see [`Sequencer::ticks_together`].
+/// A tick that is published together with others of the same origin: see [`Sequencer::ticks_together`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Together<'a> {
     pub(crate) kind: Kind,
     pub(crate) flags: Flags,
-    pub(crate) origin: Origin<'a>,
+    pub(crate) item: ItemId,
+    /// The item's name: UTF-8, at most [`MAX_NAME_BYTES`].
+    pub(crate) name: &'a [u8],
     /// The RWF message: its header, and the rest.
     pub(crate) header: &'a [u8],
     pub(crate) payload: &'a [u8],
+    /// At most 65,535 bytes.
+    pub(crate) source: &'a [u8],
 }
 
 /// The cause of a change of a best bid and offer.
@@ -240,40 +244,38 @@ impl<P: Publish> Sequencer<P> {
         Ok(seq)
     }
 
-    /// Publishes ticks that become visible together, in batches of up to half the ring; each has its own sequence. The clock is read once for 64
-    /// of them, and for the first of a batch, as the ring may have been full before it.
+    /// Publishes ticks of one origin that become visible together, in batches of up to half the ring; each has its own sequence, item, name and
+    /// source. The clock is read once for 64 of them, and for the first of a batch, as the ring may have been full before it.
     ///
     /// # Errors
     /// As [`tick`](Self::tick); for [`Refused::TooLong`] none was published.
     pub(crate) fn ticks_together<'t>(
         &mut self,
         ticks: impl Iterator<Item = Together<'t>> + Clone,
+        origin: &Origin<'_>,
         stamps: Stamps,
         time: &impl Time,
     ) -> Result<(), Refused> {
         let Self { publish, lens, next, service, .. } = self;
+        let service = origin.service.unwrap_or(*service);
         lens.clear();
-        for Together { origin, header, payload, .. } in ticks.clone() {
-            source_len(&origin)?;
-            let name = cut(origin.name, MAX_NAME_BYTES);
-            lens.push(HEADER_BYTES + name.len() + header.len() + payload.len() + origin.source.len());
-        }
+        lens.extend(ticks.clone().map(|Together { name, header, payload, source, .. }| {
+            HEADER_BYTES + name.len() + header.len() + payload.len() + source.len()
+        }));
         let mut left = ticks;
         let mut sequenced = Nanos(0);
         publish.publish_together(lens, |at, written, mut frame| {
             let Some(tick) = left.next() else { return };
-            let origin = &tick.origin;
-            let name = cut(origin.name, MAX_NAME_BYTES).as_bytes();
-            let service = origin.service.unwrap_or(*service);
+            let Together { kind, flags, item, name, source, .. } = tick;
             if written % STAMPED_TOGETHER == 0 {
                 sequenced = time.now();
             }
             let seq = Seq(*next + at as u64);
-            let header = header(seq, service, (tick.kind, tick.flags), origin, stamps, sequenced);
+            let header = header(seq, service, (kind, flags), &Origin { item, ..*origin }, stamps, sequenced);
             let mut fixed = [0; HEADER_BYTES];
-            // Lossless: both lengths were checked above.
-            header.write(&mut fixed, name.len() as u8, origin.source.len() as u16);
-            for part in [&fixed[..], name, tick.header, tick.payload, origin.source] {
+            // Lossless: the lengths are within those limits.
+            header.write(&mut fixed, name.len() as u8, source.len() as u16);
+            for part in [&fixed[..], name, tick.header, tick.payload, source] {
                 let (place, rest) = frame.split_at_mut(part.len());
                 place.copy_from_slice(part);
                 frame = rest;

@@ -2,7 +2,7 @@
 
 use tapeline_kdb::{Encoder, LogWriter, MessageKind, Order, Refused, Rows, Type, View};
 
-use crate::schema::SYM;
+use crate::schema::{SYM, begin_update};
 use crate::{Local, Schema, Wrong};
 
 /// Rows that wait to be published. Once the buffers have the size of the rows, nothing is allocated.
@@ -138,7 +138,7 @@ impl Batch {
     pub(crate) fn write_message(&self, schema: &Schema, out: &mut Vec<u8>) {
         append(out, self.most(schema, self.bytes()), |room| {
             let mut message = Encoder::message(room, MessageKind::Async)?;
-            begin(&mut message, schema)?;
+            begin_update(&mut message, schema.name())?;
             message.table(schema.names())?;
             for (bytes, column) in self.columns.iter().zip(schema.columns()) {
                 message.cells(column.kind, self.rows, bytes)?;
@@ -159,7 +159,7 @@ impl Batch {
         let cells = columns().map(<[u8]>::len).sum();
         append(out, self.most(schema, cells), |room| {
             log.append(room, |entry| {
-                begin(entry, schema)?;
+                begin_update(entry, schema.name())?;
                 entry.list(self.columns.len())?;
                 columns().zip(schema.columns()).try_for_each(|(bytes, column)| match is_row {
                     true => entry.cell(column.kind, bytes),
@@ -195,12 +195,6 @@ impl Batch {
             }
         }
     }
-}
-
-fn begin(out: &mut Encoder<'_>, schema: &Schema) -> Result<(), Refused> {
-    out.list(3)?;
-    out.symbol(b"upd")?;
-    out.symbol(schema.name().as_bytes())
 }
 
 /// The rows of an update, one after the other, for a program that handles them instead of the subscribers. The program
@@ -329,17 +323,14 @@ impl PassingRow<'_> {
 
     /// Appends the row to `out` as `tick.q` would log it: `(upd; table; cells)`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let cells: usize = (0..self.columns.len()).map(|column| self.cell(column).len()).sum();
-        let most = 64 + self.schema.name().len() + 6 * self.columns.len() + cells;
-        append(out, most, |room| {
-            let mut entry = Encoder::value_alone(room);
-            begin(&mut entry, self.schema)?;
-            entry.list(self.columns.len())?;
-            for (at, column) in self.schema.columns().iter().enumerate() {
-                entry.cell(column.kind, self.cell(at))?;
+        out.extend_from_slice(self.schema.row_head());
+        for (at, column) in self.schema.columns().iter().enumerate() {
+            // The cell of a list has its type already.
+            if column.kind != Type::LIST {
+                out.push(column.kind.atom().0.cast_unsigned());
             }
-            entry.finish()
-        });
+            out.extend_from_slice(self.cell(at));
+        }
     }
 }
 

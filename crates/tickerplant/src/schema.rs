@@ -18,6 +18,8 @@ pub struct Column {
 pub struct Schema {
     name: Box<str>,
     columns: Vec<Column>,
+    /// The first bytes of a row as `tick.q` logs it: `(upd; table; (` and the number of cells.
+    row_head: Box<[u8]>,
 }
 
 /// Why a tickerplant cannot have a table: the caller's fault.
@@ -62,7 +64,13 @@ impl Schema {
         if !is_time || &*time.name != "time" || sym.kind != Type::SYMBOL || &*sym.name != "sym" {
             return Err(BadSchema::TimeSym);
         }
-        Ok(Self { name: name.into(), columns })
+        let row_head = row_head(name, columns.len());
+        Ok(Self { name: name.into(), columns, row_head })
+    }
+
+    /// Returns the first bytes of a row as `tick.q` logs it: `(upd; table; cells)`, up to the first cell.
+    pub(crate) const fn row_head(&self) -> &[u8] {
+        &self.row_head
     }
 
     /// Returns the table's name.
@@ -108,6 +116,25 @@ impl Schema {
         }
         Ok(())
     }
+}
+
+/// Writes `(upd; name; (` and the number of cells.
+fn row_head(name: &str, cells: usize) -> Box<[u8]> {
+    let mut room = vec![0; 64 + name.len()];
+    let mut entry = Encoder::value_alone(&mut room);
+    let written = begin_update(&mut entry, name).and_then(|()| entry.list(cells));
+    // Cannot be refused: the name was checked, and the capacity suffices.
+    debug_assert!(written.is_ok(), "{written:?}");
+    let len = entry.len();
+    room.truncate(len);
+    room.into()
+}
+
+/// Begins the update of a table: `(upd; table; rows)`, up to the rows.
+pub(crate) fn begin_update(out: &mut Encoder<'_>, table: &str) -> Result<(), Refused> {
+    out.list(3)?;
+    out.symbol(b"upd")?;
+    out.symbol(table.as_bytes())
 }
 
 fn check_name(name: &str) -> Result<(), BadSchema> {

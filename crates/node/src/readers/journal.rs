@@ -24,6 +24,10 @@ use crate::ticks::{Next, Position};
 const BATCH: usize = 4_096;
 /// The longest sleep while the ring is quiet.
 const SLEEP: Duration = Duration::from_millis(10);
+/// The sleep between two looks at a ring whose ticks nobody waits for, and the number of looks without a tick before the
+/// thread sleeps until the next one.
+const NAP: Duration = Duration::from_micros(100);
+const NAPS: u32 = 10;
 /// How long to sleep while the next tick is being written to disk: short compared with a disk write.
 pub(crate) const WHILE_HELD: Duration = Duration::from_micros(20);
 
@@ -108,7 +112,8 @@ impl RunningJournal {
         let (progress, durability) = (writer.progress(), config.settings.durability);
         let of_thread = events.clone();
         let keep = move |_, subscriber, _| {
-            Keeping { turns: JournalTurns::new(writer, of_thread), subscriber }.run(folder)
+            let naps = durability == Durability::Written;
+            Keeping { turns: JournalTurns::new(writer, of_thread), subscriber, naps }.run(folder)
         };
         Ok(Self {
             reader: Reader::start("journal", events, keep)?,
@@ -265,6 +270,9 @@ impl<F: Folder> fmt::Debug for JournalTurns<F> {
 struct Keeping {
     turns: JournalTurns<Directory>,
     subscriber: Subscriber,
+    /// Sleeps for a fixed time while ticks keep coming, instead of until the next one: nobody waits for a write, and the
+    /// publisher need not wake this thread for each tick.
+    naps: bool,
 }
 
 impl Keeping {
@@ -294,6 +302,7 @@ impl Keeping {
     /// Writes ticks until the ring ends. A journal that has stopped still reads: it does not block the ring.
     fn keep(&mut self) -> crate::Result<()> {
         let mut is_alive = true;
+        let mut naps_left = 0;
         loop {
             let mut taken = 0;
             let mut is_over = false;
@@ -316,8 +325,15 @@ impl Keeping {
             if is_over {
                 return Ok(());
             }
-            if taken == 0 {
+            if taken > 0 {
+                naps_left = NAPS;
+            } else {
                 crate::error::ensure!(is_alive, "the plant has died");
+                if self.naps && naps_left > 0 {
+                    naps_left -= 1;
+                    std::thread::sleep(NAP);
+                    continue;
+                }
                 self.subscriber.wait(Wait::Park, SLEEP);
                 // A publisher releases the ring when it ends it: one more look distinguishes that from its
                 // death.
@@ -417,7 +433,8 @@ mod tests {
         let (writer, _) = Writer::open(Directory::create(folder.path()).unwrap(), settings).unwrap();
         let progress = writer.progress();
         let (_, mut publisher, OnRing { subscriber, .. }) = scene("end", tempfile::tempdir().unwrap().path());
-        let keeping = Keeping { turns: JournalTurns::new(writer, Events::default()), subscriber };
+        let turns = JournalTurns::new(writer, Events::default());
+        let keeping = Keeping { turns, subscriber, naps: false };
         let keeping = std::thread::spawn(move || keeping.run(String::new()));
         let (mut given, mut enough) = (0, None);
         while enough != Some(given) {

@@ -43,6 +43,11 @@ use crate::ticks::OnRing;
 
 /// Maximum ticks before clients have their turn. The rows of one turn are one update of a table.
 const BATCH: usize = 1_024;
+/// While the ring has more ticks than one turn takes, publishers' rows are taken once in so many turns, so that feeds
+/// which keep the ring full do not shut the publishers out.
+const TURNS_WITHOUT_ROWS: u64 = 16;
+/// How long to look for the ticks of rows that were passed on before sleeping, in ns: about the time of two wake-ups.
+const POLL_BEFORE_SLEEP_NS: i64 = 50_000;
 /// The longest sleep: the interval at which the plant is checked.
 const NAP: Duration = Duration::from_millis(10);
 
@@ -175,9 +180,12 @@ impl Outlet {
     /// Serves until the ring ends.
     fn run(mut self) -> crate::Result<KdbReport> {
         let mut is_alive = true;
-        loop {
+        let mut active = self.clock.now();
+        for turn in 0_u64.. {
             self.signs.turned.store(self.clock.now().0, Ordering::Relaxed);
             let (taken, is_over) = self.take_ticks()?;
+            // A full batch: the ring has more.
+            self.rows.server.set_behind(taken == BATCH && !turn.is_multiple_of(TURNS_WITHOUT_ROWS));
             let has_come = self.rows.server.turn(Duration::ZERO)?;
             if is_over {
                 break;
@@ -188,6 +196,12 @@ impl Outlet {
                 std::thread::yield_now();
             }
             if taken > 0 || has_come || self.spins {
+                active = self.clock.now();
+                continue;
+            }
+            if self.rows.server.awaits_rows() && self.clock.now().since(active) < POLL_BEFORE_SLEEP_NS {
+                // The plant's thread turns rows into ticks within microseconds, on another core or on this one.
+                std::thread::yield_now();
                 continue;
             }
             // Ticks that wait for the disk come before the ring's end.

@@ -322,6 +322,18 @@ impl Server {
         Ok(())
     }
 
+    /// Sets whether rows of publishers wait until ticks were read: see [`Giving::set_behind`].
+    pub(crate) const fn set_behind(&mut self, is_behind: bool) {
+        if let Some(onward) = &mut self.onward {
+            onward.set_behind(is_behind);
+        }
+    }
+
+    /// Whether rows were passed on that have not come back.
+    pub(crate) fn awaits_rows(&self) -> bool {
+        self.onward.as_ref().is_some_and(|onward| onward.taken > self.published_up_to)
+    }
+
     /// Serves clients that have sent something, after sleeping at most `sleep`. Returns whether there was
     /// input.
     pub fn turn(&mut self, sleep: Duration) -> crate::Result<bool> {

@@ -7,8 +7,8 @@ use tapeline_omm::{Date, DateTime, Fid, FieldListEncoder, Full, Real, Time};
 const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
 const NS_PER_DAY: i64 = 86_400 * NS_PER_S;
-/// Maximum number of decimals of a REAL.
-const MOST_PLACES: u8 = 14;
+/// Powers of ten, up to the maximum number of decimals of a REAL.
+const SCALES: [f64; 15] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14];
 /// Below this limit every whole number is exactly one float.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 /// The RMTES escape that switches to UTF-8.
@@ -98,7 +98,7 @@ fn number(
     let number = match said {
         Said::Whole(number) => Some(number),
         // Rounded to the nearest integer, if the float is in the exact range.
-        _ => (float.abs() < EXACT).then_some(float.round() as i64),
+        _ => (float.abs() < EXACT).then(|| nearest(float)),
     };
     Some(match (is, said) {
         (DataType::FLOAT, _) => fields.float(fid, float as f32),
@@ -120,20 +120,29 @@ pub fn decimal(number: f64, is_real: bool) -> Option<Real> {
         return Some(if number > 0.0 { Real::INFINITY } else { Real::MINUS_INFINITY });
     }
     let mut last = None;
-    for places in 0..=MOST_PLACES {
-        // Powers up to 10^22 are exact, so there is one rounding in each direction.
-        let scale = 10_f64.powi(i32::from(places));
-        let mantissa = (number * scale).round();
-        if mantissa.abs() >= EXACT && last.is_some() || mantissa.abs() >= i64::MAX as f64 {
+    // Powers up to 10^22 are exact, so there is one rounding in each direction.
+    for (places, scale) in (0..).zip(SCALES) {
+        let scaled = number * scale;
+        if scaled.abs() >= EXACT && last.is_some() || scaled.abs() >= i64::MAX as f64 {
             break;
         }
-        last = Some(Real::decimal(mantissa as i64, places));
-        let again = mantissa / scale;
+        let mantissa = nearest(scaled);
+        last = Some(Real::decimal(mantissa, places));
+        let again = mantissa as f64 / scale;
         if again == number || is_real && again as f32 == number as f32 {
             break;
         }
     }
     last
+}
+
+/// The whole number nearest to a float in the range of `i64`, halves away from zero: [`f64::round`] without its call
+/// of the mathematical library.
+fn nearest(float: f64) -> i64 {
+    let whole = float as i64;
+    // Exact: a float with a fraction is in the range in which every whole number is a float.
+    let fraction = float - whole as f64;
+    whole + i64::from(fraction >= 0.5) - i64::from(fraction <= -0.5)
 }
 
 /// A whole number of any width; `None` for a null.

@@ -20,8 +20,9 @@ use crate::queue::{Bytes, Entry, Exit, bytes, queue};
 
 /// Maximum number of updates queued for the plant's thread; beyond it the publishers' sockets fill up.
 const QUEUE: usize = 4_096;
-/// Maximum bytes queued; one update may exceed it.
-const QUEUE_BYTES: usize = 32 << 20;
+/// Maximum bytes queued; one update may exceed it. Rows that fit in a core's own cache come to the plant's thread faster
+/// than those of a long queue, and no row waits for long.
+const QUEUE_BYTES: usize = 4 << 20;
 /// Rows published per turn; one update may exceed it.
 const BATCH: usize = 4_096;
 /// Maximum rows of an update: the feeds wait while they are published.
@@ -81,6 +82,8 @@ pub struct Giving {
     spare: Receiver<Update>,
     /// Updates that did not fit in the queue, in order.
     held: VecDeque<Update>,
+    /// The tickerplant has ticks to read from the ring first: see [`Self::set_behind`].
+    is_behind: bool,
     /// The number of the last update taken, counted from 1.
     pub(crate) taken: u64,
     /// The rows of updates that have not come back, with the numbers of their updates, in order.
@@ -127,6 +130,7 @@ fn open_for(
         to,
         spare,
         held: VecDeque::new(),
+        is_behind: false,
         taken: 0,
         kept: VecDeque::new(),
         kept_bytes: 0,
@@ -146,6 +150,17 @@ fn open_for(
 impl Giving {
     /// Whether the rows of one more update can be taken. While this is false, nothing is read from clients.
     pub(crate) fn has_room(&mut self) -> bool {
+        !self.is_behind && self.send_held()
+    }
+
+    /// Sets whether the tickerplant has ticks to read from the ring before it takes further rows: else rows would be taken
+    /// faster than they are published, and wait on the ring.
+    pub(crate) const fn set_behind(&mut self, is_behind: bool) {
+        self.is_behind = is_behind;
+    }
+
+    /// Sends the updates that did not fit in the queue. Returns whether none is left.
+    fn send_held(&mut self) -> bool {
         while let Some(held) = self.held.pop_front() {
             if let Some(update) = self.try_send(held) {
                 self.held.push_front(update);
@@ -240,7 +255,7 @@ impl Giving {
 
     /// Sends an update after those that wait.
     fn send(&mut self, update: Update) {
-        if self.has_room() {
+        if self.send_held() {
             let refused = self.try_send(update);
             self.held.extend(refused);
         } else {
@@ -343,5 +358,7 @@ mod tests {
         }
         assert_eq!(names, ["A.X", "B.X", "C.X", "D.X"]);
         assert!(out.0.has_room());
+        out.0.set_behind(true);
+        assert!(!out.0.has_room());
     }
 }
