@@ -197,6 +197,15 @@ python: ## build the Python package into target/python, and run its tests in an 
 	scripts/python
 .PHONY: python
 
+bench-python: ## measure the Python package beside databento, lseg-data and Parquet (in an environment of its own)
+	@scripts/setup python
+	$(CARGO) build --profile dist $(locked) --workspace --bin tapeline
+	scripts/python
+	python3 -m venv $(target_dir)/python/bench
+	$(target_dir)/python/bench/bin/pip install --quiet --disable-pip-version-check --upgrade polars==2.1.0 databento==0.87.0 lseg-data==2.1.1 $(target_dir)/python/tapeline-*.whl
+	$(target_dir)/python/bench/bin/python python/benches/rates.py --tapeline $(target_dir)/dist/tapeline $(ARGS)
+.PHONY: bench-python
+
 # Where `make install-c` puts the C library: PREFIX/include, PREFIX/lib, PREFIX/lib/pkgconfig.
 PREFIX ?= /usr/local
 install-c: ## build the ring's C and C++ library, and install it under PREFIX
