@@ -208,7 +208,7 @@ bench-python: ## measure the Python package beside databento, lseg-data and Parq
 
 # Where `make install-c` puts the C library: PREFIX/include, PREFIX/lib, PREFIX/lib/pkgconfig.
 PREFIX ?= /usr/local
-install-c: ## build the ring's C and C++ library, and install it under PREFIX
+install-c: ## build the C and C++ library, and install it under PREFIX
 	@scripts/setup build
 	scripts/install-c "$(PREFIX)"
 

@@ -67,7 +67,7 @@ impl Column {
             (rwf::DataType::REAL, Cell::UInt(number)) => {
                 i64::try_from(number).ok().map(|it| Value::Real(Real::integer(it)))
             }
-            (rwf::DataType::REAL, Cell::Double(number)) => decimal(number).map(Value::Real),
+            (rwf::DataType::REAL, Cell::Double(number)) => Real::nearest(number).map(Value::Real),
             (rwf::DataType::DOUBLE, Cell::Double(number)) => Some(Value::Double(number)),
             (rwf::DataType::DOUBLE, Cell::Int(number)) => Some(Value::Double(number as f64)),
             (rwf::DataType::INT, Cell::Int(number)) => Some(Value::Int(number)),
@@ -97,25 +97,6 @@ impl Column {
             )
         })
     }
-}
-
-/// Returns the decimal number with the fewest places that is this double; else the nearest with the most places that fit. `None` if
-/// even whole numbers do not.
-fn decimal(number: f64) -> Option<Real> {
-    let (mut power, mut nearest) = (1.0, None);
-    for places in 0..=14_u8 {
-        let scaled = (number * power).round();
-        // As many places as a mantissa of 64 bits has.
-        if scaled.is_nan() || scaled.abs() >= 9.2e18 {
-            break;
-        }
-        nearest = Some(Real::decimal(scaled as i64, places));
-        if scaled / power == number {
-            break;
-        }
-        power *= 10.0;
-    }
-    nearest
 }
 
 /// The fields of a dict such as `{"BID": 39.91, "BIDSIZE": 9}`; `None` is blank. Calls `then` with them.

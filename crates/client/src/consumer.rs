@@ -56,7 +56,10 @@ pub struct ItemMessage<'a> {
     pub item: &'a str,
     /// The message.
     pub message: MessageView<'a>,
-    dictionary: &'a Dictionary,
+    /// The whole message, as RWF.
+    pub bytes: &'a [u8],
+    /// The dictionary of the server, or the built-in one until the server has sent its own.
+    pub dictionary: &'a Dictionary,
 }
 
 impl<'a> ItemMessage<'a> {
@@ -263,8 +266,14 @@ impl Consumer {
             Waiting::Ready => Event::Ready,
             Waiting::Message { item, bytes: range } => {
                 // The message was parsed when it was received.
-                let message = MessageView::parse(bytes.get(range.clone())?).ok()?;
-                Event::Message(ItemMessage { item: name(*item), message, dictionary: &self.dictionary })
+                let bytes = bytes.get(range.clone())?;
+                let message = MessageView::parse(bytes).ok()?;
+                Event::Message(ItemMessage {
+                    item: name(*item),
+                    message,
+                    bytes,
+                    dictionary: &self.dictionary,
+                })
             }
             Waiting::State { item, state } => Event::State { item: name(*item), state },
             Waiting::Note(text) => Event::Note(text),

@@ -71,10 +71,23 @@ impl Publisher {
     /// # Errors
     /// The login or the service does not fit in a message, or the system refuses to create the poller for sockets.
     pub fn connect(hub: &str, login: &Login, service_id: u16, service: &str) -> Result<Self, Error> {
+        Self::new(vec![Endpoint::plain(hub)], login, service_id, service)
+    }
+
+    /// Creates a publisher that connects to the first of several hubs that accepts the connection.
+    ///
+    /// # Errors
+    /// Those of [`Self::connect`].
+    pub fn new(
+        endpoints: Vec<Endpoint>,
+        login: &Login,
+        service_id: u16,
+        service: &str,
+    ) -> Result<Self, Error> {
         let services = [ServiceEntry::new(service_id, values::service(service), ServiceState::UP)];
         let role = NiProvider::new(ni_provider::NiProviderSettings::default(), &login.request(), &services)?;
         let dictionary = Arc::new(Dictionary::builtin().clone());
-        let dialer = Dialer::new(role, vec![Endpoint::plain(hub)], dictionary, JsonSettings::default())?;
+        let dialer = Dialer::new(role, endpoints, dictionary, JsonSettings::default())?;
         Ok(Self { dialer, service_id, board: Board::default() })
     }
 
@@ -104,12 +117,27 @@ impl Publisher {
     /// # Errors
     /// [`Error::Ended`] once the session is over for good, or the system refuses to wait for sockets.
     pub fn flush(&mut self) -> Result<(), Error> {
+        while !self.flush_within(Duration::MAX)? {}
+        Ok(())
+    }
+
+    /// As [`Self::flush`], but waits for at most `timeout`. Returns `true` if the connection has taken everything.
+    ///
+    /// # Errors
+    /// Those of [`Self::flush`].
+    pub fn flush_within(&mut self, timeout: Duration) -> Result<bool, Error> {
+        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let deadline = monotonic_ns().saturating_add(timeout);
         loop {
             self.turn(Duration::ZERO)?;
             if self.dialer.role().is_ready() && self.board.changed.is_empty() && self.dialer.flush() {
-                return Ok(());
+                return Ok(true);
             }
-            self.turn(LONGEST_WAIT)?;
+            let left = deadline.saturating_sub(monotonic_ns());
+            if left == 0 {
+                return Ok(false);
+            }
+            self.turn(LONGEST_WAIT.min(Duration::from_nanos(left)))?;
         }
     }
 

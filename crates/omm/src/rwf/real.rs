@@ -105,6 +105,26 @@ impl Real {
         Self { mantissa: value, hint: Hint::ONE }
     }
 
+    /// Returns the decimal number with the fewest places that is this double; else the nearest with the most places that
+    /// fit. `None` if not even its whole part fits in 64 bits, and for infinities and NaN.
+    #[must_use]
+    pub fn nearest(number: f64) -> Option<Self> {
+        let (mut power, mut nearest) = (1.0, None);
+        for places in 0..=14_u8 {
+            let scaled = (number * power).round();
+            // Below 2^63, so that the mantissa is exact.
+            if scaled.is_nan() || scaled.abs() >= 9.2e18 {
+                break;
+            }
+            nearest = Some(Self::decimal(scaled as i64, places));
+            if scaled / power == number {
+                break;
+            }
+            power *= 10.0;
+        }
+        nearest
+    }
+
     /// Decodes the bytes of an entry; `None` is blank: no bytes, or a hint alone that is not 33–35.
     ///
     /// # Errors
@@ -314,6 +334,23 @@ mod tests {
             assert_eq!(value.to_string(), text, "{value:?}");
         }
         assert_eq!(format!("{:>8}|", real(125, 12)), "    1.25|");
+    }
+
+    #[test]
+    fn a_double_becomes_the_shortest_decimal() {
+        for (number, real) in [
+            (39.91, Some(real(3991, 12))),
+            (-0.25, Some(real(-25, 12))),
+            (40.0, Some(real(40, 14))),
+            (0.000_000_000_000_01, Some(real(1, 0))),
+            (1.0 / 3.0, Some(real(33_333_333_333_333, 0))),
+            (9e18, Some(real(9_000_000_000_000_000_000, 14))),
+            (1e19, None),
+            (f64::NAN, None),
+            (f64::INFINITY, None),
+        ] {
+            assert_eq!(Real::nearest(number), real, "{number}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 )]
 
 mod burst;
+mod c_library;
 mod certificates;
 mod dbn;
 mod demo;
@@ -64,7 +65,6 @@ mod recovery;
 mod remains;
 mod report;
 mod ring;
-mod ring_c;
 mod shared_data;
 mod stage;
 mod stat;
