@@ -199,7 +199,7 @@ impl ProviderSource {
                 // A program that only publishes takes no requests: what is not answered in time is refused.
                 if listening.requests.len() < MOST_REQUESTS {
                     listening.requests.push_back(request);
-                } else if let Request::Opened(item) = request {
+                } else if let Request::Opened { item, .. } = request {
                     listening.provider.close_item(&item, "too many requests wait for the provider");
                 }
             }
@@ -242,7 +242,7 @@ impl ProviderSource {
             self.provider.check()?;
             let request = py.detach(|| self.provider.with(|it| Ok(it.requests.pop_front())))?;
             match request {
-                Some(Request::Opened(item)) => return Ok(Some(("opened", item))),
+                Some(Request::Opened { item, .. }) => return Ok(Some(("opened", item))),
                 Some(Request::LoggedIn(user)) => return Ok(Some(("logged_in", user))),
                 Some(Request::Closed { user, reason }) => {
                     return Ok(Some(("closed", format!("{user}: {reason}"))));

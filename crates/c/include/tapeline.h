@@ -386,6 +386,8 @@ typedef struct tapeline_event {
     uint8_t state_code;
     // 1 if the message has a state; else 0.
     uint8_t has_state;
+    // The item's service; "" if the event is of no item.
+    struct tapeline_text service;
     // The item's name; "" if the event is of no item.
     struct tapeline_text item;
     // A text, as the kind says; the text of the state, if the message has one.

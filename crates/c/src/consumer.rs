@@ -64,6 +64,8 @@ pub struct tapeline_event {
     pub state_code: u8,
     /// 1 if the message has a state; else 0.
     pub has_state: u8,
+    /// The item's service; "" if the event is of no item.
+    pub service: tapeline_text,
     /// The item's name; "" if the event is of no item.
     pub item: tapeline_text,
     /// A text, as the kind says; the text of the state, if the message has one.
@@ -156,13 +158,14 @@ pub unsafe extern "C" fn tapeline_consumer_poll(
 impl tapeline_event {
     /// An event of this kind, without anything else.
     #[inline]
-    fn of(kind: tapeline_event_kind, item: &str) -> Self {
+    fn of(kind: tapeline_event_kind, (service, item): (&str, &str)) -> Self {
         Self {
             kind: kind as u32,
             stream_state: 0,
             data_state: 0,
             state_code: 0,
             has_state: 0,
+            service: tapeline_text::lend(service.as_bytes()),
             item: tapeline_text::lend(item.as_bytes()),
             text: tapeline_text::lend(&[]),
             server: tapeline_text::lend(&[]),
@@ -174,20 +177,22 @@ impl tapeline_event {
 
 fn lend(event: &Event<'_>) -> tapeline_event {
     let lent = |text: &str| tapeline_text::lend(text.as_bytes());
-    let plain =
-        |kind, item: &str, text: &str| tapeline_event { text: lent(text), ..tapeline_event::of(kind, item) };
+    let of_none =
+        |kind, text: &str| tapeline_event { text: lent(text), ..tapeline_event::of(kind, ("", "")) };
     match event {
         Event::Message(message) => of_message(message),
         Event::Connected { server } => {
-            tapeline_event { server: lent(server), ..plain(TAPELINE_EVENT_CONNECTED, "", "") }
+            tapeline_event { server: lent(server), ..of_none(TAPELINE_EVENT_CONNECTED, "") }
         }
         Event::Disconnected { server, reason } => {
-            tapeline_event { server: lent(server), ..plain(TAPELINE_EVENT_DISCONNECTED, "", reason) }
+            tapeline_event { server: lent(server), ..of_none(TAPELINE_EVENT_DISCONNECTED, reason) }
         }
-        Event::Ready => plain(TAPELINE_EVENT_READY, "", ""),
-        Event::State { item, state } => plain(TAPELINE_EVENT_STATE, item, state),
-        Event::Note(text) => plain(TAPELINE_EVENT_NOTE, "", text),
-        _ => plain(TAPELINE_EVENT_OTHER, "", ""),
+        Event::Ready => of_none(TAPELINE_EVENT_READY, ""),
+        Event::State { service, item, state } => {
+            tapeline_event { text: lent(state), ..tapeline_event::of(TAPELINE_EVENT_STATE, (service, item)) }
+        }
+        Event::Note(text) => of_none(TAPELINE_EVENT_NOTE, text),
+        _ => of_none(TAPELINE_EVENT_OTHER, ""),
     }
 }
 
@@ -203,7 +208,7 @@ fn of_message(message: &ItemMessage<'_>) -> tapeline_event {
     let mut event = tapeline_event {
         message: tapeline_bytes::lend(message.bytes),
         dictionary: tapeline_dictionary::lend(message.dictionary),
-        ..tapeline_event::of(kind, message.item)
+        ..tapeline_event::of(kind, (message.service, message.item))
     };
     if class != MessageClass::UPDATE
         && let Some(state) = message.message.header().ok().and_then(|header| header.state())

@@ -15,7 +15,7 @@ fn main() -> anyhow::Result<()> {
     for bid in 3991.. {
         while let Some(request) = provider.poll(Duration::from_millis(100))? {
             println!("{request:?}");
-            if let Request::Opened(item) = request {
+            if let Request::Opened { item, .. } = request {
                 items.push(item);
             }
         }

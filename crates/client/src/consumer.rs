@@ -27,7 +27,8 @@ pub enum Event<'a> {
         /// The server, as the user wrote it.
         server: &'a str,
     },
-    /// There is no connection, or the connection is lost. The consumer reconnects by itself; items keep their last values, which may be stale.
+    /// There is no connection, or the connection is lost, or the server has ended the login. The consumer reconnects by itself, unless the server
+    /// has forbidden it; items keep their last values, which may be stale.
     Disconnected {
         /// The server, as the user wrote it.
         server: &'a str,
@@ -40,6 +41,8 @@ pub enum Event<'a> {
     Message(ItemMessage<'a>),
     /// The state of an item changed without a message, for example because the connection was lost.
     State {
+        /// The item's service.
+        service: &'a str,
         /// The item's name.
         item: &'a str,
         /// The new state, as text.
@@ -52,6 +55,8 @@ pub enum Event<'a> {
 /// A message of an item.
 #[derive(Clone, Copy, Debug)]
 pub struct ItemMessage<'a> {
+    /// The item's service.
+    pub service: &'a str,
     /// The item's name.
     pub item: &'a str,
     /// The message.
@@ -150,9 +155,20 @@ struct Inbox {
     last: Option<Waiting>,
     /// The bytes and texts of the events.
     bytes: Vec<u8>,
-    items: Vec<String>,
+    items: Vec<Item>,
     dictionary: Option<Arc<Dictionary>>,
+    /// The server of the open connection.
+    server: String,
+    /// Why the server or the consumer gives up the connection, until the connection is closed.
+    reason: String,
     ended: Option<String>,
+}
+
+/// A requested item, by the number that its events carry.
+#[derive(Debug)]
+struct Item {
+    service: Arc<str>,
+    name: String,
 }
 
 #[derive(Debug)]
@@ -192,13 +208,26 @@ impl Consumer {
     /// Requests MarketPrice items of a service by name. Items that are lost are requested again.
     ///
     /// # Errors
-    /// A name does not fit in a message.
+    /// A name does not fit in a message; [`Error::NotOpened`] if the session is over.
     pub fn subscribe(&mut self, service: &str, items: &[&str]) -> Result<(), Error> {
+        self.request(service, items, true)
+    }
+
+    /// Requests one image of each MarketPrice item of a service; there are no updates after the image.
+    ///
+    /// # Errors
+    /// Those of [`Self::subscribe`].
+    pub fn snapshot(&mut self, service: &str, items: &[&str]) -> Result<(), Error> {
+        self.request(service, items, false)
+    }
+
+    fn request(&mut self, service: &str, items: &[&str], is_streaming: bool) -> Result<(), Error> {
+        let shared: Arc<str> = service.into();
         for name in items {
             let closure = self.inbox.items.len() as u64;
             let request = ItemRequest::new(ServiceName::Name(service), name.as_bytes());
-            self.dialer.role().open(&ItemRequest { closure, ..request })?;
-            self.inbox.items.push((*name).to_owned());
+            self.dialer.role().open(&ItemRequest { closure, is_streaming, ..request })?;
+            self.inbox.items.push(Item { service: Arc::clone(&shared), name: (*name).to_owned() });
         }
         Ok(())
     }
@@ -233,6 +262,10 @@ impl Consumer {
     fn is_filled(&mut self, timeout: Duration) -> Result<bool, Error> {
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let deadline = Nanos(monotonic_ns().saturating_add(timeout));
+        if self.inbox.events.is_empty() {
+            // With a timeout of zero there is no other wait, and nothing would ever be received.
+            self.dialer.wait(Duration::ZERO)?;
+        }
         while self.inbox.events.is_empty() {
             if let Some(why) = self.inbox.ended.take() {
                 return Err(Error::Ended(why));
@@ -259,7 +292,8 @@ impl Consumer {
     fn take(&mut self) -> Option<Event<'_>> {
         self.inbox.last = self.inbox.events.pop_front();
         let Inbox { last, bytes, items, .. } = &self.inbox;
-        let name = |item: usize| items.get(item).map_or("", String::as_str);
+        let named =
+            |item: usize| items.get(item).map_or(("", ""), |item| (&*item.service, item.name.as_str()));
         Some(match last.as_ref()? {
             Waiting::Connected(server) => Event::Connected { server },
             Waiting::Disconnected { server, reason } => Event::Disconnected { server, reason },
@@ -268,14 +302,13 @@ impl Consumer {
                 // The message was parsed when it was received.
                 let bytes = bytes.get(range.clone())?;
                 let message = MessageView::parse(bytes).ok()?;
-                Event::Message(ItemMessage {
-                    item: name(*item),
-                    message,
-                    bytes,
-                    dictionary: &self.dictionary,
-                })
+                let (service, item) = named(*item);
+                Event::Message(ItemMessage { service, item, message, bytes, dictionary: &self.dictionary })
             }
-            Waiting::State { item, state } => Event::State { item: name(*item), state },
+            Waiting::State { item, state } => {
+                let (service, item) = named(*item);
+                Event::State { service, item, state }
+            }
             Waiting::Note(text) => Event::Note(text),
         })
     }
@@ -287,7 +320,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 impl Dialing<role::Consumer> for Inbox {
     fn connection(&mut self, _role: &mut role::Consumer, event: ConnectionEvent<'_>) {
         self.events.push_back(match event {
-            ConnectionEvent::Connected { server, .. } => Waiting::Connected(server.to_owned()),
+            ConnectionEvent::Connected { server, .. } => {
+                (self.server, self.reason) = (server.to_owned(), String::new());
+                Waiting::Connected(server.to_owned())
+            }
             ConnectionEvent::Disconnected { server, reason } => {
                 Waiting::Disconnected { server: server.to_owned(), reason: reason.to_owned() }
             }
@@ -306,6 +342,15 @@ impl ConsumerApplication for Inbox {
         use role::ConsumerEvent;
         let waiting = match event {
             ConsumerEvent::Ready => Waiting::Ready,
+            ConsumerEvent::Login { state, .. } => {
+                self.reason = state.to_string();
+                return;
+            }
+            // The connection is closed without an event of its own.
+            ConsumerEvent::Disconnect => Waiting::Disconnected {
+                server: self.server.clone(),
+                reason: std::mem::take(&mut self.reason),
+            },
             ConsumerEvent::Message { closure, message, .. } => {
                 let start = self.bytes.len();
                 message.append_to(&mut self.bytes);
@@ -322,7 +367,10 @@ impl ConsumerApplication for Inbox {
                 self.dictionary = Some(Arc::clone(dictionary));
                 return;
             }
-            ConsumerEvent::TimedOut(wait) => Waiting::Note(format!("the server does not answer: {wait:?}")),
+            ConsumerEvent::TimedOut(wait) => {
+                self.reason = format!("the server does not answer: {wait:?}");
+                return;
+            }
             ConsumerEvent::Malformed(fault) => Waiting::Note(format!("a message cannot be read: {fault}")),
             ConsumerEvent::DictionaryFailed(failed) => {
                 Waiting::Note(format!("there is no dictionary: {failed}"))

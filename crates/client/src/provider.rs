@@ -32,7 +32,12 @@ pub enum Request {
     /// A user has logged in.
     LoggedIn(String),
     /// A consumer has requested an item that has no values yet. Answer with [`Provider::publish`] or [`Provider::close_item`].
-    Opened(String),
+    Opened {
+        /// The item's name.
+        item: String,
+        /// `true` if the consumer wants one image and no updates.
+        is_snapshot: bool,
+    },
     /// Information for the user about a consumer's JSON.
     Note(String),
     /// A consumer's connection is closed.
@@ -53,7 +58,7 @@ pub enum Request {
 ///
 /// let mut provider = Provider::listen("127.0.0.1:14002".parse().unwrap(), "DIRECT_FEED")?;
 /// loop {
-///     if let Some(Request::Opened(item)) = provider.poll(Duration::from_secs(1))? {
+///     if let Some(Request::Opened { item, .. }) = provider.poll(Duration::from_secs(1))? {
 ///         provider.publish(&item, &[(fid::BID, Real::decimal(3991, 2).into())])?;
 ///     }
 /// }
@@ -341,7 +346,8 @@ impl Answers<'_> {
         if self.market.items.contains_key(&name) {
             self.owed.push_back(stream);
         } else {
-            self.market.requests.push_back(Request::Opened(name.clone()));
+            let is_snapshot = !request.is_streaming();
+            self.market.requests.push_back(Request::Opened { item: name.clone(), is_snapshot });
         }
         self.streams.insert(stream, name);
     }

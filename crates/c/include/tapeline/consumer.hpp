@@ -34,7 +34,8 @@ public:
     event_kind kind() const noexcept { return static_cast<event_kind>(raw_.kind); }
     bool is_image() const noexcept { return kind() == event_kind::image; }
     bool is_update() const noexcept { return kind() == event_kind::update; }
-    // "" if the event is of no item.
+    // Service and item; "" if the event is of no item.
+    std::string_view service() const noexcept { return detail::view(raw_.service); }
     std::string_view item() const noexcept { return detail::view(raw_.item); }
     std::string_view text() const noexcept { return detail::view(raw_.text); }
     // The server that was connected or disconnected; else "".
