@@ -197,7 +197,12 @@ python: ## build the Python package into target/python, and run its tests in an 
 	scripts/python
 .PHONY: python
 
-# Where `make install-c` puts the C library: PREFIX/include, PREFIX/lib, PREFIX/lib/pkgconfig.
+c: ## build and run the tests and examples of the C and C++ library with GCC and Clang, and their sanitizers
+	@scripts/setup c
+	TAPELINE_COMPILERS=all $(tests) --test commands c_library
+.PHONY: c
+
+# Where `make install-c` puts the C library: PREFIX/include, PREFIX/lib with the files for pkg-config and CMake.
 PREFIX ?= /usr/local
 install-c: ## build the C and C++ library, and install it under PREFIX
 	@scripts/setup build
