@@ -206,7 +206,12 @@ bench-python: ## measure the Python package beside databento, lseg-data and Parq
 	$(target_dir)/python/bench/bin/python python/benches/rates.py --tapeline $(target_dir)/dist/tapeline $(ARGS)
 .PHONY: bench-python
 
-# Where `make install-c` puts the C library: PREFIX/include, PREFIX/lib, PREFIX/lib/pkgconfig.
+c: ## build and run the tests and examples of the C and C++ library with GCC and Clang, and their sanitizers
+	@scripts/setup c
+	TAPELINE_COMPILERS=all $(tests) --test commands c_library
+.PHONY: c
+
+# Where `make install-c` puts the C library: PREFIX/include, PREFIX/lib with the files for pkg-config and CMake.
 PREFIX ?= /usr/local
 install-c: ## build the C and C++ library, and install it under PREFIX
 	@scripts/setup build

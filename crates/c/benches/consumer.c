@@ -46,7 +46,7 @@ int main(int count, char **arguments) {
     tapeline_session_options options = {.size = sizeof options, .servers = arguments[1], .user = "bench"};
     tapeline_consumer *consumer;
     if (tapeline_consumer_open(&options, &consumer) != TAPELINE_OK) return failed();
-    char(*names)[16] = calloc(items, sizeof *names);
+    char(*names)[24] = calloc(items, sizeof *names);
     const char **pointers = calloc(items, sizeof *pointers);
     if (names == NULL || pointers == NULL) return 1;
     for (size_t i = 0; i < items; i++) {

@@ -206,18 +206,18 @@ fn what_is_not_there_is_told_with_a_hint() {
     }
     // Nobody listens: a consumer says so, and tries again until it is stopped.
     let nobody = Nobody::new();
-    for consumer in Example::all("consumer") {
-        let server = format!("127.0.0.1:{}", nobody.port);
+    let server = format!("127.0.0.1:{}", nobody.port);
+    let tried = Example::all("consumer").into_iter().map(|consumer| {
         let mut command = consumer.command(&[&server, "TAPELINE", "1", "TAPE"]);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        (consumer, command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
+    });
+    // All of them wait between two attempts.
+    for (consumer, mut child) in tried.collect::<Vec<_>>() {
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         for _ in 0..2 {
             let line = said.next().unwrap().unwrap();
-            assert!(
-                line.starts_with(&format!("note: {server} ")) && line.contains("refused"),
-                "{}: {line}",
-                consumer.name
-            );
+            let expected = format!("note: {server} ");
+            assert!(line.starts_with(&expected) && line.contains("refused"), "{}: {line}", consumer.name);
         }
         child.kill().unwrap();
         child.wait().unwrap();
@@ -243,28 +243,40 @@ fn who_has_the_password_is_let_in_and_an_unknown_item_or_service_is_told() {
     let ready = plant.says();
     let port = ready["hub"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
     let server = format!("localhost:{port}");
-    for consumer in Example::all("consumer") {
-        // Without a limit of messages, it ends with its session alone.
-        let run = |password: &str, certificates: &str, service: &str, messages: &str| {
-            let mut command = consumer.command(&[&server, service, messages, "NO_SUCH_ITEM"]);
-            command.env("TAPELINE_USER", "alice").env("TAPELINE_PASSWORD", password);
-            command.env("TAPELINE_CA", folder.join(certificates)).output().unwrap()
-        };
-        let said = run("correct horse", "ca.pem", "TAPELINE", "1");
-        assert_eq!(said.status.code(), Some(0), "{}: {said:?}", consumer.name);
-        assert_eq!(said.stdout, b"status NO_SUCH_ITEM closed: There is no such item\n", "{}", consumer.name);
-        let said = run("correct horse", "ca.pem", "NO_SUCH_SERVICE", "1");
-        assert!(said.stdout.starts_with(b"status NO_SUCH_ITEM state: "), "{}: {said:?}", consumer.name);
-        for (password, certificates, expected) in [
-            ("wrong horse", "ca.pem", "The name or the password is wrong"),
-            ("correct horse", "no-such-file.pem", "no-such-file.pem"),
-        ] {
-            let said = run(password, certificates, "TAPELINE", "0");
-            let errors = String::from_utf8(said.stderr).unwrap();
-            assert_eq!(said.status.code(), Some(1), "{}: {errors}", consumer.name);
-            assert!(errors.contains(&format!("error: {server}: ")), "{}: {errors}", consumer.name);
-            assert!(errors.contains(expected), "{}: {errors}", consumer.name);
+    thread::scope(|scope| {
+        for consumer in Example::all("consumer") {
+            let (server, folder) = (&server, &folder);
+            scope.spawn(move || logs_in(&consumer, server, folder));
         }
+    });
+}
+
+/// Logs in with right and wrong passwords and certificates.
+fn logs_in(consumer: &Example, server: &str, folder: &Path) {
+    // Without a limit of messages, it ends with its session alone.
+    let command = |password: &str, certificates: &str, service: &str| {
+        let mut command = consumer.command(&[server, service, "0", "NO_SUCH_ITEM"]);
+        command.env("TAPELINE_USER", "alice").env("TAPELINE_PASSWORD", password);
+        command.env("TAPELINE_CA", folder.join(certificates));
+        command
+    };
+    for (service, expected) in [
+        ("TAPELINE", "status NO_SUCH_ITEM closed: There is no such item"),
+        ("NO_SUCH_SERVICE", "The service is not in the directory."),
+    ] {
+        let mut reading = Reading::start(&mut command("correct horse", "ca.pem", service));
+        // The service may be down at first.
+        while !reading.line().contains(expected) {}
+    }
+    for (password, certificates, expected) in [
+        ("wrong horse", "ca.pem", "The name or the password is wrong"),
+        ("correct horse", "no-such-file.pem", "no-such-file.pem"),
+    ] {
+        let said = command(password, certificates, "TAPELINE").output().unwrap();
+        let errors = String::from_utf8(said.stderr).unwrap();
+        assert_eq!(said.status.code(), Some(1), "{}: {errors}", consumer.name);
+        assert!(errors.contains(&format!("error: {server}: ")), "{}: {errors}", consumer.name);
+        assert!(errors.contains(expected), "{}: {errors}", consumer.name);
     }
 }
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tapeline_ring::Name;
 
@@ -123,7 +123,8 @@ const SANITIZERS: [&[&str]; 3] =
 impl Language {
     pub(crate) const BOTH: [Self; 2] = [Self::C, Self::Cpp];
 
-    /// The compilers that are here: those of CC and CXX, or else of GCC and Clang.
+    /// The compilers that are here: those of CC and CXX, or else of GCC and Clang. With `TAPELINE_COMPILERS=all`, as `make c` sets it, none may
+    /// be missing, nor its sanitizers.
     pub(crate) fn compilers(self) -> &'static [Compiler] {
         static FOUND: [OnceLock<Vec<Compiler>>; 2] = [const { OnceLock::new() }; 2];
         FOUND[self as usize].get_or_init(|| {
@@ -132,9 +133,12 @@ impl Language {
                 Self::Cpp => ("CXX", ["g++", "clang++"]),
             };
             let named = std::env::var_os(variable).map(|program| vec![program]);
-            let programs = named.unwrap_or_else(|| usual.map(Into::into).into());
+            let programs = named.unwrap_or_else(|| usual.map(OsString::from).into());
             let found: Vec<_> =
                 programs.into_iter().filter_map(|program| Compiler::probed(self, program)).collect();
+            let is_whole = found.len() == 2 && found.iter().all(|it| it.sanitizers == SANITIZERS[0]);
+            let wants_all = std::env::var_os("TAPELINE_COMPILERS").is_some_and(|wanted| wanted == "all");
+            assert!(is_whole || !wants_all, "only {found:?} of {usual:?}, each with {:?}", SANITIZERS[0]);
             if found.is_empty() {
                 println!("skipped: no {self:?} compiler here");
             }
@@ -205,22 +209,23 @@ impl Example {
 
     /// The example in a language, built by all of its compilers.
     pub(crate) fn of(language: Language, name: &'static str) -> Vec<Self> {
-        type Built = HashMap<(Language, &'static str), Vec<Example>>;
+        type Built = HashMap<(Language, &'static str), Arc<OnceLock<Vec<Example>>>>;
         static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
         static BUILT: Mutex<Option<Built>> = Mutex::new(None);
         let folder = FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path();
+        // Tests wait for this example alone, while others build theirs.
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-        let examples = built.get_or_insert_default().entry((language, name)).or_insert_with(|| {
+        let examples = Arc::clone(built.get_or_insert_default().entry((language, name)).or_default());
+        drop(built);
+        let build = |compiler: &Compiler| {
             let source = format!("examples/{name}.{}", language.ending());
-            let example = |compiler: &Compiler| {
-                let of = compiler.program.to_string_lossy().replace('/', "-");
-                let program = folder.join(format!("{name}-{of}"));
-                compiler.build(&source, compiler.sanitizers, &program);
-                Self { name: format!("{name} by {of}"), program }
-            };
-            language.compilers().iter().map(example).collect()
-        });
-        examples.clone()
+            let of = compiler.program.to_string_lossy().replace('/', "-");
+            let program = folder.join(format!("{name}-{of}"));
+            compiler.build(&source, compiler.sanitizers, &program);
+            Self { name: format!("{name} by {of}"), program }
+        };
+        let build_all = || language.compilers().iter().map(build).collect();
+        examples.get_or_init(build_all).clone()
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
