@@ -112,7 +112,7 @@ readme: ## run the commands of README and docs verbatim in a fresh clone, the RE
 lint: ## check formatting, clippy, fuzz targets, project rules, features and packages
 	@scripts/setup lint
 	$(CARGO) fmt --all --check
-	CUSTOM_LIBFUZZER_PATH=/none/libnone.a $(CARGO) clippy $(locked) --workspace --all-targets --features tapeline-fuzz/libfuzzer-sys,tapeline-node/tracing -- -D warnings
+	CUSTOM_LIBFUZZER_PATH=/none/libnone.a $(CARGO) clippy $(locked) --workspace --all-targets --features tapeline-fuzz/libfuzzer-sys,tapeline-node/tracing,tapeline-client/tokio -- -D warnings
 	$(CARGO) clippy $(locked) --package tapeline-wire --no-default-features -- -D warnings
 	@if $(CARGO) tree $(locked) --package tapeline-wire --no-default-features --edges normal --prefix none | grep -E '^(tokio|hyper|rustls|mio) '; then \
 		echo 'tapeline-wire without its features has these'; exit 1; fi

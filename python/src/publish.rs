@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tapeline_client::{Login, Provider, Publisher, Request};
+use tapeline_client::{Login, Provider, ProviderEvent, Publisher};
 
 use crate::cells::{self, Rows};
 use crate::error::Error;
+use crate::taken::seconds;
 
 /// How often the connection is looked after while Python does other things.
 const PERIOD: Duration = Duration::from_millis(2);
@@ -155,9 +156,11 @@ impl PublisherSource {
         Ok(py.detach(|| self.0.with(|publisher| Ok(publisher.disconnected())))?)
     }
 
-    /// Logs out.
-    fn end(&self, py: Python<'_>) {
-        py.detach(|| self.0.end().map(Publisher::close));
+    /// Sends what was published, for at most `timeout` seconds, then logs out.
+    fn end(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        let timeout = seconds("timeout", timeout)?;
+        let closed = py.detach(|| self.0.end().map_or(Ok(()), |publisher| publisher.close(timeout)));
+        Ok(closed.map_err(Error::from)?)
     }
 }
 
@@ -177,7 +180,7 @@ pub(crate) struct ProviderSource {
 
 struct Listening {
     provider: Provider,
-    requests: std::collections::VecDeque<Request>,
+    requests: std::collections::VecDeque<ProviderEvent>,
 }
 
 /// Requests that wait for Python. Beyond, requests for items are refused.
@@ -199,7 +202,7 @@ impl ProviderSource {
                 // A program that only publishes takes no requests: what is not answered in time is refused.
                 if listening.requests.len() < MOST_REQUESTS {
                     listening.requests.push_back(request);
-                } else if let Request::Opened { item, .. } = request {
+                } else if let ProviderEvent::Opened { item, .. } = request {
                     listening.provider.close_item(&item, "too many requests wait for the provider");
                 }
             }
@@ -242,12 +245,12 @@ impl ProviderSource {
             self.provider.check()?;
             let request = py.detach(|| self.provider.with(|it| Ok(it.requests.pop_front())))?;
             match request {
-                Some(Request::Opened { item, .. }) => return Ok(Some(("opened", item))),
-                Some(Request::LoggedIn(user)) => return Ok(Some(("logged_in", user))),
-                Some(Request::Closed { user, reason }) => {
+                Some(ProviderEvent::Opened { item, .. }) => return Ok(Some(("opened", item))),
+                Some(ProviderEvent::LoggedIn(user)) => return Ok(Some(("logged_in", user))),
+                Some(ProviderEvent::Closed { user, reason }) => {
                     return Ok(Some(("closed", format!("{user}: {reason}"))));
                 }
-                Some(Request::Note(note)) => return Ok(Some(("note", note))),
+                Some(ProviderEvent::Note(note)) => return Ok(Some(("note", note))),
                 Some(_) => {}
                 None if Instant::now() >= deadline => return Ok(None),
                 None => py.detach(|| std::thread::sleep(PERIOD)),

@@ -52,6 +52,14 @@ class Publisher(_Publishing):
             raise TapelineError(f"{self.hub} has not accepted the login after {timeout} s: {why}\nhint: does it listen for providers at this port?")
         return self
 
+    def close(self, timeout: float = 5.0) -> None:
+        """Sends what was published, for at most ``timeout`` seconds, then closes the connection.
+
+        A ``TapelineError`` names the items that were not sent.
+        """
+        self._closed = True
+        self._source.end(timeout)
+
     def __enter__(self) -> "Publisher":
         return self
 

@@ -188,7 +188,7 @@ fn lend(event: &Event<'_>) -> tapeline_event {
             tapeline_event { server: lent(server), ..of_none(TAPELINE_EVENT_DISCONNECTED, reason) }
         }
         Event::Ready => of_none(TAPELINE_EVENT_READY, ""),
-        Event::State { service, item, state } => {
+        Event::State { service, item, state, .. } => {
             tapeline_event { text: lent(state), ..tapeline_event::of(TAPELINE_EVENT_STATE, (service, item)) }
         }
         Event::Note(text) => of_none(TAPELINE_EVENT_NOTE, text),
@@ -207,7 +207,7 @@ fn of_message(message: &ItemMessage<'_>) -> tapeline_event {
     };
     let mut event = tapeline_event {
         message: tapeline_bytes::lend(message.bytes),
-        dictionary: tapeline_dictionary::lend(message.dictionary),
+        dictionary: tapeline_dictionary::lend(message.dictionary()),
         ..tapeline_event::of(kind, (message.service, message.item))
     };
     if class != MessageClass::UPDATE

@@ -38,6 +38,9 @@ pub struct tapeline_field_value {
     pub value: tapeline_value,
 }
 
+/// How long a publisher that is closed sends what was published.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
 /// Makes a publisher of a service, by number and name, to a hub. It connects in the background of the calls below. The
 /// handle goes to `*publisher`, which is NULL after an error; free it with tapeline_publisher_close().
 #[unsafe(no_mangle)]
@@ -123,7 +126,7 @@ pub unsafe extern "C" fn tapeline_publisher_flush(
     guarded(|| {
         // SAFETY: NULL, or a handle that this thread alone uses.
         let handle = unsafe { publisher.as_mut() }.ok_or_else(|| null("the publisher"))?;
-        let flushed = handle.publisher.flush_within(Duration::from_nanos(timeout_ns));
+        let flushed = handle.publisher.flush_for(Duration::from_nanos(timeout_ns));
         let is_flushed = flushed.map_err(|error| Failure::from(error).at(&handle.servers))?;
         Ok(if is_flushed { TAPELINE_OK } else { TAPELINE_TIMED_OUT })
     })
@@ -166,7 +169,9 @@ pub unsafe extern "C" fn tapeline_publisher_is_ready(
     })
 }
 
-/// Logs out, closes the connection and frees the publisher. What was published stays at the hub. NULL does nothing.
+/// Sends what was published, for at most a second; logs out, closes the connection and frees the publisher. An error names
+/// the items whose newest values the hub did not take: flush before with a longer timeout. What was published stays at the
+/// hub. NULL does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_close(publisher: *mut tapeline_publisher) -> tapeline_code {
     if publisher.is_null() {
@@ -175,7 +180,8 @@ pub unsafe extern "C" fn tapeline_publisher_close(publisher: *mut tapeline_publi
     guarded(|| {
         // SAFETY: made by `tapeline_publisher_open` from a box, and not freed before.
         let handle = unsafe { *Box::from_raw(publisher) };
-        handle.publisher.close();
+        let tapeline_publisher { publisher, servers, .. } = handle;
+        publisher.close(CLOSE_WAIT).map_err(|error| Failure::from(error).at(&servers))?;
         Ok(TAPELINE_OK)
     })
 }

@@ -1,16 +1,15 @@
-//! Prints the bid of items as it changes: `cargo run --example consumer -- localhost:14002 DIRECT_FEED IBM.N`
+//! Prints each message of items: `cargo run --example consumer -- localhost:14002 DIRECT_FEED IBM.N`
 //!
 //! With `/json` after the server, such as `localhost:14002/json`: the same over a WebSocket in simplified JSON.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use tapeline_client::{Consumer, Endpoint, Event, Login};
-use tapeline_omm::fid;
 
-fn main() -> anyhow::Result<()> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [server, service, items @ ..] = arguments.as_slice() else {
-        anyhow::bail!("expected SERVER SERVICE ITEM…");
+        return Err("expected SERVER SERVICE ITEM…".into());
     };
     let endpoint = match server.strip_suffix("/json") {
         Some(server) => Endpoint::json(server),
@@ -21,11 +20,7 @@ fn main() -> anyhow::Result<()> {
     consumer.subscribe(service, &items)?;
     loop {
         match consumer.next()? {
-            Event::Message(message) => {
-                if let Some(bid) = message.real(fid::BID) {
-                    println!("{} {bid}", message.item);
-                }
-            }
+            Event::Message(message) => println!("{message}"),
             other => eprintln!("{other:?}"),
         }
     }

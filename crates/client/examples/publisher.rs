@@ -5,16 +5,18 @@ use std::time::Duration;
 use tapeline_client::{Login, Publisher};
 use tapeline_omm::{Real, fid};
 
-fn main() -> anyhow::Result<()> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [hub, service, item] = arguments.as_slice() else {
-        anyhow::bail!("expected HUB SERVICE ITEM");
+        return Err("expected HUB SERVICE ITEM".into());
     };
     let mut publisher = Publisher::connect(hub, &Login::user("me"), 1, service)?;
-    for bid in 3991.. {
-        publisher.publish(item, &[(fid::BID, Real::decimal(bid, 2).into())])?;
+    for i in 0..60 {
+        let fields =
+            [(fid::BID, Real::decimal(3991 + i, 2).into()), (fid::BIDSIZE, Real::integer(10 + i).into())];
+        publisher.publish(item, &fields)?;
         publisher.flush()?;
         publisher.turn(Duration::from_millis(100))?;
     }
-    Ok(())
+    Ok(publisher.close(Duration::from_secs(5))?)
 }

@@ -1,127 +1,40 @@
-//! A consumer with its own event loop: subscribe, then take events one at a time.
+//! A consumer with its own event loop: request items, then take events one at a time.
 
-use std::collections::VecDeque;
-use std::fmt;
-use std::ops::Range;
+mod event;
+mod inbox;
+#[cfg(feature = "tokio")]
+mod owned;
+mod sending;
+
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_omm::role::consumer::{self as role, ConsumerApplication, ItemRequest, ServiceName};
-use tapeline_omm::role::{Outbox, consumer};
-use tapeline_omm::rwf::{Container, MessageClass, MessageView};
-use tapeline_omm::{Dictionary, Fid, FieldList, Malformed, Real, Value};
+use tapeline_omm::Dictionary;
+use tapeline_omm::dictionary::DictionaryError;
+use tapeline_omm::domain::ServiceEntry;
+use tapeline_omm::role::consumer as role;
 
 use crate::Error;
 use crate::connection::JsonSettings;
-use crate::dialer::{ConnectionEvent, Dialer, Dialing};
+use crate::dialer::Dialer;
+use crate::ema_config::{Config, Group};
 use crate::endpoint::Endpoint;
 use crate::login::Login;
+use crate::request::Request;
 
-/// An event of a [`Consumer`].
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Event<'a> {
-    /// The connection is open, and the consumer logs in.
-    Connected {
-        /// The server, as the user wrote it.
-        server: &'a str,
-    },
-    /// There is no connection, or the connection is lost, or the server has ended the login. The consumer reconnects by itself, unless the server
-    /// has forbidden it; items keep their last values, which may be stale.
-    Disconnected {
-        /// The server, as the user wrote it.
-        server: &'a str,
-        /// The reason.
-        reason: &'a str,
-    },
-    /// The login is accepted and the services are known; the consumer requests its items.
-    Ready,
-    /// An image, an update or a status of an item.
-    Message(ItemMessage<'a>),
-    /// The state of an item changed without a message, for example because the connection was lost.
-    State {
-        /// The item's service.
-        service: &'a str,
-        /// The item's name.
-        item: &'a str,
-        /// The new state, as text.
-        state: &'a str,
-    },
-    /// Information for the user.
-    Note(&'a str),
-}
+pub use event::{Event, ItemMessage, LoginMessage, Refusal};
+use inbox::Inbox;
+#[cfg(feature = "tokio")]
+pub use owned::OwnedEvent;
 
-/// A message of an item.
-#[derive(Clone, Copy, Debug)]
-pub struct ItemMessage<'a> {
-    /// The item's service.
-    pub service: &'a str,
-    /// The item's name.
-    pub item: &'a str,
-    /// The message.
-    pub message: MessageView<'a>,
-    /// The whole message, as RWF.
-    pub bytes: &'a [u8],
-    /// The dictionary of the server, or the built-in one until the server has sent its own.
-    pub dictionary: &'a Dictionary,
-}
+/// The longest wait between two turns.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-impl<'a> ItemMessage<'a> {
-    /// Returns `true` if the message is an image: all fields, which replace earlier values.
-    #[must_use]
-    pub fn is_image(&self) -> bool {
-        self.message.class() == MessageClass::REFRESH
-    }
-
-    /// Returns `true` if the message is an update: the fields that changed.
-    #[must_use]
-    pub fn is_update(&self) -> bool {
-        self.message.class() == MessageClass::UPDATE
-    }
-
-    /// Returns the fields of the message; an empty list if the message has other contents.
-    ///
-    /// # Errors
-    /// A field list that is malformed at its start.
-    pub fn fields(&self) -> Result<FieldList<'a>, Malformed> {
-        match self.message.open()? {
-            Container::FieldList(list) => Ok(list),
-            _ => FieldList::parse(&[]),
-        }
-    }
-
-    /// Returns a field as a decimal number; `None` if the field is missing, blank or malformed.
-    #[must_use]
-    pub fn real(&self, fid: Fid) -> Option<Real> {
-        self.fields().ok()?.find(fid).ok()??.real().ok()?
-    }
-
-    /// Returns the value of a field by its name in the dictionary; `None` if the message does not have the field.
-    #[must_use]
-    pub fn value(&self, name: &str) -> Option<Value<'a>> {
-        let field = self.dictionary.field_named(name)?;
-        self.fields().ok()?.find(field.fid).ok()??.value(field.data_type).ok()
-    }
-}
-
-/// Writes the item, the kind of message and its contents as readable text.
-impl fmt::Display for ItemMessage<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.item.escape_debug(), self.message.class())?;
-        if let Some(state) = self.message.header().ok().and_then(|header| header.state()) {
-            write!(f, " {state}")?;
-        }
-        match self.message.open() {
-            Ok(Container::NoData) => Ok(()),
-            Ok(Container::FieldList(list)) => write!(f, " {}", list.render(self.dictionary)),
-            Ok(container) => {
-                write!(f, " {}", container.outline(self.dictionary).to_string().replace('\n', " "))
-            }
-            Err(fault) => write!(f, " <{fault}>"),
-        }
-    }
-}
+/// An item that a [`Consumer`] has requested. No other item of the consumer ever gets the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Item(u64);
 
 /// A consumer of items, with its own connection and event loop.
 ///
@@ -145,40 +58,8 @@ pub struct Consumer {
     dialer: Dialer<role::Consumer>,
     inbox: Inbox,
     dictionary: Arc<Dictionary>,
-}
-
-/// Events that were received and not taken yet. A turn runs only when no event is left.
-#[derive(Debug, Default)]
-struct Inbox {
-    events: VecDeque<Waiting>,
-    /// The event that was taken last, from which the caller borrows.
-    last: Option<Waiting>,
-    /// The bytes and texts of the events.
-    bytes: Vec<u8>,
-    items: Vec<Item>,
-    dictionary: Option<Arc<Dictionary>>,
-    /// The server of the open connection.
-    server: String,
-    /// Why the server or the consumer gives up the connection, until the connection is closed.
-    reason: String,
-    ended: Option<String>,
-}
-
-/// A requested item, by the number that its events carry.
-#[derive(Debug)]
-struct Item {
-    service: Arc<str>,
-    name: String,
-}
-
-#[derive(Debug)]
-enum Waiting {
-    Connected(String),
-    Disconnected { server: String, reason: String },
-    Ready,
-    Message { item: usize, bytes: Range<usize> },
-    State { item: usize, state: String },
-    Note(String),
+    /// The number of the next item.
+    next_item: u64,
 }
 
 impl Consumer {
@@ -187,7 +68,7 @@ impl Consumer {
     /// # Errors
     /// The login does not fit in a message, or the system refuses to create the poller for sockets.
     pub fn connect(server: &str, login: &Login) -> Result<Self, Error> {
-        Self::new(vec![Endpoint::plain(server)], login, consumer::ConsumerSettings::default())
+        Self::new(vec![Endpoint::plain(server)], login, role::ConsumerSettings::default())
     }
 
     /// Creates a consumer that connects to the first of several servers that accepts the connection.
@@ -197,39 +78,106 @@ impl Consumer {
     pub fn new(
         endpoints: Vec<Endpoint>,
         login: &Login,
-        settings: consumer::ConsumerSettings,
+        settings: role::ConsumerSettings,
+    ) -> Result<Self, Error> {
+        let dictionary = Arc::new(Dictionary::builtin().clone());
+        Self::with(endpoints, login, settings, dictionary, JsonSettings::default())
+    }
+
+    /// Creates a consumer with the settings of a file: `EmaConfig.xml` unchanged, or the same settings in TOML. `name` is an entry of its
+    /// consumers; without it, the file's default is used. Servers of a warm standby are tried one after the other.
+    ///
+    /// # Errors
+    /// The file, a certificate or a dictionary cannot be read or has a fault; the errors of [`Self::new`].
+    pub fn from_config(file: &Path, name: Option<&str>, login: &Login) -> Result<Self, Error> {
+        let mut chosen = Config::load(file)?.choose(Group::Consumer, name)?;
+        chosen.one_after_the_other();
+        let settings = chosen.consumer();
+        let dictionary = match &chosen.dictionary {
+            Some((fields, enumerations)) => dictionary(fields, enumerations)?,
+            None => Dictionary::builtin().clone(),
+        };
+        let login = match chosen.takes_round_trips {
+            Some(takes) => &login.clone().with_round_trips(takes),
+            None => login,
+        };
+        let endpoints: Result<Vec<_>, _> =
+            std::mem::take(&mut chosen.hosts).into_iter().map(crate::ema_config::Host::endpoint).collect();
+        Self::with(endpoints?, login, settings, Arc::new(dictionary), chosen.json)
+    }
+
+    fn with(
+        endpoints: Vec<Endpoint>,
+        login: &Login,
+        settings: role::ConsumerSettings,
+        dictionary: Arc<Dictionary>,
+        json: JsonSettings,
     ) -> Result<Self, Error> {
         let role = role::Consumer::new(settings, &login.request())?;
-        let dictionary = Arc::new(Dictionary::builtin().clone());
-        let dialer = Dialer::new(role, endpoints, Arc::clone(&dictionary), JsonSettings::default())?;
-        Ok(Self { dialer, inbox: Inbox::default(), dictionary })
+        let dialer = Dialer::new(role, endpoints, Arc::clone(&dictionary), json)?;
+        Ok(Self { dialer, inbox: Inbox::default(), dictionary, next_item: 0 })
     }
 
     /// Requests MarketPrice items of a service by name. Items that are lost are requested again.
     ///
     /// # Errors
-    /// A name does not fit in a message; [`Error::NotOpened`] if the session is over.
-    pub fn subscribe(&mut self, service: &str, items: &[&str]) -> Result<(), Error> {
-        self.request(service, items, true)
+    /// A name does not fit in a message; no item is requested.
+    pub fn subscribe(&mut self, service: &str, items: &[&str]) -> Result<Vec<Item>, Error> {
+        self.request_all(&Request::new(service, ""), items)
     }
 
-    /// Requests one image of each MarketPrice item of a service; there are no updates after the image.
+    /// Requests one item.
     ///
     /// # Errors
-    /// Those of [`Self::subscribe`].
-    pub fn snapshot(&mut self, service: &str, items: &[&str]) -> Result<(), Error> {
-        self.request(service, items, false)
+    /// The request does not fit in a message, or too many items are open.
+    pub fn request(&mut self, request: &Request<'_>) -> Result<Item, Error> {
+        let handle = self.dialer.role().open(&request.of_item(self.next_item))?;
+        let name = String::from_utf8_lossy(request.name());
+        Ok(self.add(&name, &request.service().into(), handle))
     }
 
-    fn request(&mut self, service: &str, items: &[&str], is_streaming: bool) -> Result<(), Error> {
-        let shared: Arc<str> = service.into();
-        for name in items {
-            let closure = self.inbox.items.len() as u64;
-            let request = ItemRequest::new(ServiceName::Name(service), name.as_bytes());
-            self.dialer.role().open(&ItemRequest { closure, is_streaming, ..request })?;
-            self.inbox.items.push(Item { service: Arc::clone(&shared), name: (*name).to_owned() });
-        }
-        Ok(())
+    /// Requests items that differ only in their names: in one message, a batch, if the provider accepts batches. The name of `request` is not
+    /// used.
+    ///
+    /// # Errors
+    /// A request does not fit in a message, or too many items are open; no item is requested.
+    pub fn request_all(&mut self, request: &Request<'_>, names: &[&str]) -> Result<Vec<Item>, Error> {
+        let bytes: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        let handles = self.dialer.role().open_batch(&request.of_item(self.next_item), &bytes)?;
+        let service = request.service().into();
+        Ok(names.iter().zip(handles).map(|(name, handle)| self.add(name, &service, handle)).collect())
+    }
+
+    fn add(&mut self, name: &str, service: &Arc<str>, handle: role::Handle) -> Item {
+        let number = self.next_item;
+        self.next_item += 1;
+        self.inbox.add(number, name, service, handle);
+        Item(number)
+    }
+
+    /// Changes an open item: view, priority, paused or not, a new image. All four are as in `request`; the rest of `request` is not used.
+    /// Returns `false` if the item is not open.
+    pub fn reissue(&mut self, item: Item, request: &Request<'_>) -> bool {
+        let handle = self.inbox.handle(item);
+        handle.is_some_and(|handle| self.dialer.role().reissue(handle, &request.of_reissue()))
+    }
+
+    /// Closes an item: there are no more events of it. Returns `false` if it was not open.
+    pub fn unsubscribe(&mut self, item: Item) -> bool {
+        let Some(handle) = self.inbox.close(item.0) else { return false };
+        self.inbox.events.retain(|event| event.item() != Some(item.0));
+        self.dialer.role().close(handle)
+    }
+
+    /// Returns the services that the server has announced.
+    pub fn services(&mut self) -> impl Iterator<Item = &ServiceEntry> {
+        self.dialer.role().directory().services()
+    }
+
+    /// Returns the dictionary: the built-in one, that of the configuration, or the last one that the provider sent.
+    #[must_use]
+    pub fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
     }
 
     /// Returns the next event; waits until there is one.
@@ -262,121 +210,78 @@ impl Consumer {
     fn is_filled(&mut self, timeout: Duration) -> Result<bool, Error> {
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let deadline = Nanos(monotonic_ns().saturating_add(timeout));
-        if self.inbox.events.is_empty() {
-            // With a timeout of zero there is no other wait, and nothing would ever be received.
-            self.dialer.wait(Duration::ZERO)?;
-        }
-        while self.inbox.events.is_empty() {
-            if let Some(why) = self.inbox.ended.take() {
-                return Err(Error::Ended(why));
-            }
-            self.inbox.bytes.clear();
-            let now = Nanos(monotonic_ns());
-            let next = self.dialer.turn(now, &mut self.inbox);
-            if let Some(new) = self.inbox.dictionary.take() {
-                self.dictionary = new;
-            }
-            if !self.inbox.events.is_empty() || self.inbox.ended.is_some() {
-                continue;
-            }
-            if now >= deadline {
+        while !self.turn(deadline)? {
+            if monotonic_ns() >= deadline.0 {
                 return Ok(false);
             }
+        }
+        Ok(true)
+    }
+
+    /// Does what is due if no event is left, then waits once: until something is received, until the next work is due, until `deadline`, or
+    /// until the waker is called. Returns `true` if there is an event; it may not be received yet if there is none.
+    pub(crate) fn turn(&mut self, deadline: Nanos) -> Result<bool, Error> {
+        if !self.inbox.events.is_empty() {
+            return Ok(true);
+        }
+        if let Some(why) = &self.inbox.ended {
+            return Err(Error::Ended(why.clone()));
+        }
+        self.inbox.clear();
+        let now = Nanos(monotonic_ns());
+        let next = self.dialer.turn(now, &mut self.inbox);
+        if let Some(new) = self.inbox.dictionary.take() {
+            self.dictionary = new;
+        }
+        if !self.inbox.events.is_empty() {
+            return Ok(true);
+        }
+        if self.inbox.ended.is_none() {
             let next = next.unwrap_or(deadline).min(deadline);
             let due = Duration::from_nanos(next.0.saturating_sub(now.0));
             self.dialer.wait(due.min(LONGEST_WAIT))?;
         }
-        Ok(true)
+        Ok(false)
+    }
+
+    /// Returns a waker that ends the wait of [`Self::turn`].
+    #[cfg(feature = "tokio")]
+    pub(crate) fn waker(&self) -> Result<tapeline_wire::rssl::Waker, Error> {
+        self.dialer.waker()
+    }
+
+    /// Returns the next event that was received, with copies of all that it borrows.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn take_owned(&mut self) -> Option<OwnedEvent> {
+        let waiting = self.inbox.events.pop_front()?;
+        let named = waiting.item().and_then(|item| self.inbox.items.get(&item));
+        let names = named.map(|named| (Arc::clone(&named.name), Arc::clone(&named.service)));
+        let bytes = self.inbox.bytes.get(waiting.bytes())?.into();
+        Some(OwnedEvent { waiting, names, bytes, dictionary: Arc::clone(&self.dictionary) })
     }
 
     fn take(&mut self) -> Option<Event<'_>> {
         self.inbox.last = self.inbox.events.pop_front();
         let Inbox { last, bytes, items, .. } = &self.inbox;
-        let named =
-            |item: usize| items.get(item).map_or(("", ""), |item| (&*item.service, item.name.as_str()));
-        Some(match last.as_ref()? {
-            Waiting::Connected(server) => Event::Connected { server },
-            Waiting::Disconnected { server, reason } => Event::Disconnected { server, reason },
-            Waiting::Ready => Event::Ready,
-            Waiting::Message { item, bytes: range } => {
-                // The message was parsed when it was received.
-                let bytes = bytes.get(range.clone())?;
-                let message = MessageView::parse(bytes).ok()?;
-                let (service, item) = named(*item);
-                Event::Message(ItemMessage { service, item, message, bytes, dictionary: &self.dictionary })
-            }
-            Waiting::State { item, state } => {
-                let (service, item) = named(*item);
-                Event::State { service, item, state }
-            }
-            Waiting::Note(text) => Event::Note(text),
-        })
+        let last = last.as_ref()?;
+        let named = last.item().and_then(|item| items.get(&item));
+        let names = named.map_or(("", ""), |named| (&*named.name, &*named.service));
+        last.event(bytes.get(last.bytes())?, names, &self.dictionary)
     }
 }
 
-/// The longest wait between two turns.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// The largest dictionary file, in bytes: ten times LSEG's own.
+const MOST_DICTIONARY: u64 = 64 << 20;
 
-impl Dialing<role::Consumer> for Inbox {
-    fn connection(&mut self, _role: &mut role::Consumer, event: ConnectionEvent<'_>) {
-        self.events.push_back(match event {
-            ConnectionEvent::Connected { server, .. } => {
-                (self.server, self.reason) = (server.to_owned(), String::new());
-                Waiting::Connected(server.to_owned())
-            }
-            ConnectionEvent::Disconnected { server, reason } => {
-                Waiting::Disconnected { server: server.to_owned(), reason: reason.to_owned() }
-            }
-            ConnectionEvent::Note(note) => Waiting::Note(note.to_string()),
-        });
-    }
-}
-
-impl ConsumerApplication for Inbox {
-    fn event(
-        &mut self,
-        _consumer: &mut role::Consumer,
-        _out: &mut dyn Outbox,
-        event: role::ConsumerEvent<'_>,
-    ) {
-        use role::ConsumerEvent;
-        let waiting = match event {
-            ConsumerEvent::Ready => Waiting::Ready,
-            ConsumerEvent::Login { state, .. } => {
-                self.reason = state.to_string();
-                return;
-            }
-            // The connection is closed without an event of its own.
-            ConsumerEvent::Disconnect => Waiting::Disconnected {
-                server: self.server.clone(),
-                reason: std::mem::take(&mut self.reason),
-            },
-            ConsumerEvent::Message { closure, message, .. } => {
-                let start = self.bytes.len();
-                message.append_to(&mut self.bytes);
-                Waiting::Message { item: closure as usize, bytes: start..self.bytes.len() }
-            }
-            ConsumerEvent::State { closure, state, .. } => {
-                Waiting::State { item: closure as usize, state: state.to_string() }
-            }
-            ConsumerEvent::Ended { state } => {
-                self.ended = Some(state.to_string());
-                return;
-            }
-            ConsumerEvent::Dictionary(dictionary) => {
-                self.dictionary = Some(Arc::clone(dictionary));
-                return;
-            }
-            ConsumerEvent::TimedOut(wait) => {
-                self.reason = format!("the server does not answer: {wait:?}");
-                return;
-            }
-            ConsumerEvent::Malformed(fault) => Waiting::Note(format!("a message cannot be read: {fault}")),
-            ConsumerEvent::DictionaryFailed(failed) => {
-                Waiting::Note(format!("there is no dictionary: {failed}"))
-            }
-            _ => return,
-        };
-        self.events.push_back(waiting);
-    }
+/// Reads the two files of a dictionary: the fields, and the enumerations.
+fn dictionary(fields: &Path, enumerations: &Path) -> Result<Dictionary, Error> {
+    let fault = |path: &Path, fault: DictionaryError| Error::Line {
+        file: path.display().to_string(),
+        line: fault.line,
+        what: fault.problem.to_string(),
+        hint: String::new(),
+    };
+    let text = |path| crate::xml::text(path, MOST_DICTIONARY, "a dictionary");
+    let read = Dictionary::parse(&text(fields)?).map_err(|error| fault(fields, error))?;
+    read.with_enumerations(&text(enumerations)?).map_err(|error| fault(enumerations, error))
 }

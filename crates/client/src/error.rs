@@ -76,6 +76,21 @@ pub enum Error {
     /// The session is over for good: the login was refused or closed, or the limit of connection attempts is reached.
     #[error("the session is over: {0}")]
     Ended(String),
+    /// The system refuses a thread, or cannot wake one.
+    #[error("the system refuses a thread")]
+    Thread(#[source] io::Error),
+    /// A publisher was closed before everything was sent.
+    #[error("{} were not sent: {why}", match items.as_slice() {
+        [] => "messages".to_owned(),
+        [item] => format!("the last values of {item:?}"),
+        [item, ..] => format!("the last values of {} items, such as {item:?},", items.len()),
+    })]
+    NotSent {
+        /// The items whose newest values were not handed to the connection; empty if all were, but part of the bytes is still in this process.
+        items: Vec<String>,
+        /// The reason.
+        why: String,
+    },
     /// The system refuses a connection, or its certificates cannot be read.
     #[error(transparent)]
     Wire(#[from] tapeline_wire::Error),
@@ -99,7 +114,9 @@ impl Error {
             | Self::Malformed(_)
             | Self::NotOpened(_)
             | Self::NotAdded(_)
-            | Self::Ended(_) => None,
+            | Self::Ended(_)
+            | Self::Thread(_)
+            | Self::NotSent { .. } => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Client-side access to Open Message Model services: the roles of [`tapeline_omm`] on the connections of [`tapeline_wire`].
 //!
 //! [`Consumer`], [`Publisher`] and [`Provider`] contain their own connections and event loop: subscribe or publish, then take events
-//! one at a time.
+//! one at a time. [`Request`] says what a consumer wants of an item, [`Payload`] what a message contains.
 //!
 //! ```no_run
 //! use tapeline_client::{Consumer, Event, Login};
@@ -26,6 +26,7 @@
 //! | [`endpoint`] | the address of a server, and the connection settings |
 //! | [`login`] | the login of a user |
 //! | [`ema_config`] | `EmaConfig.xml`, and the same settings in TOML |
+//! | `stream` | with the feature `tokio`: the events of a consumer as a `Stream` |
 //! | [`xml`] | XML files, read with line numbers |
 //!
 //! This crate prints nothing: messages for the user are returned as data.
@@ -40,16 +41,22 @@ pub mod endpoint;
 mod error;
 pub mod login;
 mod near;
+mod payload;
 mod provider;
 mod publisher;
+mod request;
 pub mod server;
+#[cfg(feature = "tokio")]
+pub mod stream;
 mod values;
 pub mod xml;
 
-pub use consumer::{Consumer, Event, ItemMessage};
+pub use consumer::{Consumer, Event, Item, ItemMessage, LoginMessage, Refusal};
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use login::Login;
 pub use near::nearest;
-pub use provider::{Provider, Request};
+pub use payload::{MapRow, Payload};
+pub use provider::{ItemStream, LoginAnswer, Provider, ProviderEvent};
 pub use publisher::Publisher;
+pub use request::Request;

@@ -2,16 +2,18 @@
 
 use std::fmt;
 
-use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::domain::login::{self, LoginAttributes, ROUND_TRIP_WANTED};
+use tapeline_omm::domain::{Buffer, LoginRequest};
 
 /// The maximum length of a user name in a message key, in bytes.
 pub const LONGEST_USER: usize = 255;
 
-/// The contents of a login. `Debug` does not show the password.
+/// The contents of a login. `Debug` does not show passwords and tokens.
 #[derive(Clone)]
 pub struct Login {
     user: String,
+    token: Option<String>,
+    extended: Option<Vec<u8>>,
     password: Option<String>,
     application_id: String,
     position: String,
@@ -24,11 +26,26 @@ impl Login {
     pub fn user(name: &str) -> Self {
         Self {
             user: name.to_owned(),
+            token: None,
+            extended: None,
             password: None,
             application_id: "256".to_owned(),
             position: "127.0.0.1/net".to_owned(),
             takes_round_trips: true,
         }
+    }
+
+    /// Creates a login by an authentication token (name type 5) instead of a user name. The name in the key is one zero byte, as LSEG's library
+    /// sends it (`rsslRDMLoginMsg.c` of the RTSDK).
+    #[must_use]
+    pub fn token(token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..Self::user("\0") }
+    }
+
+    /// Sets further data for the server's authenticator of tokens; the default is none.
+    #[must_use]
+    pub fn with_extended(self, data: &[u8]) -> Self {
+        Self { extended: Some(data.to_vec()), ..self }
     }
 
     /// Sets the password; the default is none.
@@ -55,7 +72,7 @@ impl Login {
         Self { takes_round_trips, ..self }
     }
 
-    /// Returns the name of the user.
+    /// Returns the name of the user; a zero byte for a login by token.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.user
@@ -66,11 +83,13 @@ impl Login {
     pub fn request(&self) -> LoginRequest<'_> {
         let request = LoginRequest::new(self.user.as_bytes());
         LoginRequest {
-            name_type: login::USER_NAME,
+            name_type: if self.token.is_some() { login::USER_AUTHENTICATION_TOKEN } else { login::USER_NAME },
             attributes: LoginAttributes {
                 application_id: Some(self.application_id.as_bytes()),
                 application_name: Some(b"tapeline"),
                 position: Some(self.position.as_bytes()),
+                authentication_token: self.token.as_ref().map(String::as_bytes),
+                authentication_extended: self.extended.as_deref().map(Buffer),
                 password: self.password.as_ref().map(String::as_bytes),
                 round_trip_latency: self.takes_round_trips.then_some(ROUND_TRIP_WANTED),
                 ..request.attributes

@@ -24,8 +24,12 @@ use crate::values::{self, LastValues};
 const LONGEST_IMAGE: usize = 64 << 10;
 /// The longest wait between two turns.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// The longest time for which a dropped publisher waits until its values are sent.
+const DROP_WAIT: Duration = Duration::from_secs(1);
 
 /// A publisher of the items of one service to a hub. It keeps the last value of each field, so that each connection begins with images.
+///
+/// [`Self::close`] waits until everything is sent, and says what is not. A publisher that is dropped waits too, for one second at most.
 ///
 /// ```no_run
 /// use tapeline_client::{Login, Publisher};
@@ -49,6 +53,8 @@ struct Board {
     by_name: HashMap<String, usize>,
     /// Items whose newest values have not been sent.
     changed: Vec<usize>,
+    /// The publisher has logged out: nothing more is sent.
+    is_closed: bool,
     /// The buffer for the fields of the message that is being sent.
     fields: Vec<u8>,
     ended: Option<String>,
@@ -117,28 +123,31 @@ impl Publisher {
     /// # Errors
     /// [`Error::Ended`] once the session is over for good, or the system refuses to wait for sockets.
     pub fn flush(&mut self) -> Result<(), Error> {
-        while !self.flush_within(Duration::MAX)? {}
+        while !self.flush_for(Duration::MAX)? {}
         Ok(())
+    }
+
+    /// Does what is due. Returns `true` if everything that was published has left this process.
+    fn is_sent(&mut self) -> Result<bool, Error> {
+        self.turn(Duration::ZERO)?;
+        Ok(self.dialer.role().is_ready() && self.board.changed.is_empty() && self.dialer.flush())
     }
 
     /// As [`Self::flush`], but waits for at most `timeout`. Returns `true` if the connection has taken everything.
     ///
     /// # Errors
     /// Those of [`Self::flush`].
-    pub fn flush_within(&mut self, timeout: Duration) -> Result<bool, Error> {
+    pub fn flush_for(&mut self, timeout: Duration) -> Result<bool, Error> {
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let deadline = monotonic_ns().saturating_add(timeout);
-        loop {
-            self.turn(Duration::ZERO)?;
-            if self.dialer.role().is_ready() && self.board.changed.is_empty() && self.dialer.flush() {
-                return Ok(true);
-            }
+        while !self.is_sent()? {
             let left = deadline.saturating_sub(monotonic_ns());
             if left == 0 {
                 return Ok(false);
             }
             self.turn(LONGEST_WAIT.min(Duration::from_nanos(left)))?;
         }
+        Ok(true)
     }
 
     /// Returns `true` if the hub has accepted the login of this publisher.
@@ -165,9 +174,34 @@ impl Publisher {
         self.dialer.wait(due.min(timeout))
     }
 
-    /// Logs out and closes the connection without withdrawing any item.
-    pub fn close(mut self) {
-        let Self { dialer, board, .. } = &mut self;
+    /// Sends everything that was published, for at most `timeout`; then logs out and closes the connection. No item is withdrawn.
+    ///
+    /// # Errors
+    /// [`Error::NotSent`] with the items whose newest values the hub's connection did not take in time, or before the session ended.
+    pub fn close(mut self, timeout: Duration) -> Result<(), Error> {
+        let flushed = self.flush_for(timeout);
+        let why = match flushed {
+            Ok(true) => None,
+            Ok(false) if self.dialer.role().is_ready() => {
+                Some(format!("the hub did not take it within {timeout:?}"))
+            }
+            Ok(false) => Some(match self.board.reason.take() {
+                Some(reason) => format!("no login within {timeout:?}: {reason}"),
+                None => format!("no login within {timeout:?}"),
+            }),
+            Err(error) => Some(error.to_string()),
+        };
+        let items = why.is_some().then(|| self.board.unsent());
+        self.log_out();
+        match (why, items) {
+            (Some(why), Some(items)) => Err(Error::NotSent { items, why }),
+            _ => Ok(()),
+        }
+    }
+
+    fn log_out(&mut self) {
+        let Self { dialer, board, .. } = self;
+        board.is_closed = true;
         dialer.act(|provider, out| provider.log_out(out, board));
         dialer.flush();
         dialer.close();
@@ -184,7 +218,31 @@ impl Publisher {
     }
 }
 
+impl Drop for Publisher {
+    /// Sends what was published, for one second at most.
+    fn drop(&mut self) {
+        let is_over = self.board.is_closed || self.board.ended.is_some();
+        if !is_over && (self.dialer.is_connected() || !self.board.changed.is_empty()) {
+            let _ = self.flush_for(DROP_WAIT);
+            self.log_out();
+        }
+    }
+}
+
 impl Board {
+    /// Returns the names of the items whose newest values are not sent.
+    fn unsent(&self) -> Vec<String> {
+        let is_changed = |place: &usize| self.items.get(*place).is_some_and(|item| item.is_changed);
+        let mut names: Vec<String> = self
+            .by_name
+            .iter()
+            .filter(|(_, place)| is_changed(place))
+            .map(|(name, _)| name.clone())
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
     /// Sends the image of an item, or its changed fields.
     fn send_item(
         &mut self,
@@ -198,7 +256,7 @@ impl Board {
         let values = if is_image { &item.values } else { &item.change };
         let Ok(len) = values.encode(&mut self.fields) else { return Sent::TooLong };
         let publish = if is_image {
-            Publish::Refresh(values::image())
+            Publish::Refresh(values::image(DataType::FIELD_LIST))
         } else {
             let (domain, kind) = (Domain::MARKET_PRICE, UpdateType::UNSPECIFIED);
             Publish::Update(UpdateHeader::new(domain, 0, kind, DataType::FIELD_LIST))

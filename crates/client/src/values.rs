@@ -25,12 +25,40 @@ impl LastValues {
 
     /// Writes all fields as a list. Returns its length.
     pub(crate) fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
+        self.encode_view(None, out)
+    }
+
+    /// Writes the fields of a view as a list; all fields without a view. Returns its length.
+    pub(crate) fn encode_view(&self, view: Option<&[i16]>, out: &mut [u8]) -> Result<usize, Refused> {
         let mut list = Encoder::new(out)?;
         for (fid, data) in &self.0 {
-            list.raw(Fid(*fid), data)?;
+            if view.is_none_or(|view| view.contains(fid)) {
+                list.raw(Fid(*fid), data)?;
+            }
         }
         Ok(list.finish())
     }
+}
+
+/// Returns the bytes of a list of the fields of a view; `None` if the list has none of them.
+pub(crate) fn of_view(list: &[u8], view: &[i16]) -> Option<Vec<u8>> {
+    let fields = FieldList::parse(list).ok()?.iter().flatten().filter(|field| view.contains(&field.fid.0));
+    let mut out = vec![0; list.len() + AROUND];
+    let mut kept = Encoder::new(&mut out).ok()?;
+    let mut count = 0;
+    for field in fields {
+        kept.raw(field.fid, field.data).ok()?;
+        count += 1;
+    }
+    let len = kept.finish();
+    out.truncate(len);
+    (count > 0).then_some(out)
+}
+
+/// Writes bytes that are encoded already.
+pub(crate) fn copy(bytes: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
+    room.get_mut(..bytes.len()).ok_or(Refused::Full)?.copy_from_slice(bytes);
+    Ok(bytes.len())
 }
 
 /// Returns the description of a service with MarketPrice items.
@@ -44,12 +72,12 @@ pub(crate) fn service(name: &str) -> Info {
     }
 }
 
-/// Returns the header of an item's image.
-pub(crate) fn image() -> RefreshHeader<'static> {
+/// Returns the header of an item's image, with a payload of this type.
+pub(crate) fn image(container: DataType) -> RefreshHeader<'static> {
     RefreshHeader {
         flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
         qos: Some(Qos::REALTIME_TICK),
-        ..RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST)
+        ..RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, container)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
 use tapeline_client::server::{Connections, Serve};
-use tapeline_client::{Login, Publisher};
+use tapeline_client::{Error, Login, Publisher};
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::LoginFeatures;
 use tapeline_omm::role::Outbox;
@@ -117,4 +117,37 @@ fn each_connection_begins_with_the_last_values() {
     publisher.publish("A", &[(fid::ASK, Real::decimal(4, 0).into())]).unwrap();
     publisher.flush().unwrap();
     assert_eq!(hub.take(1), ["update A ASK=4"]);
+}
+
+/// Whether a publisher is closed or dropped: what it accepted arrives.
+#[test]
+fn closing_and_dropping_send_what_was_published() {
+    let login = Login::user("me");
+    for is_dropped in [false, true] {
+        let hub = Hub::listen();
+        let mut publisher = Publisher::connect(&hub.address.to_string(), &login, 1, "NI_PUB").unwrap();
+        publisher.publish("A", &[(fid::BID, Real::decimal(1, 0).into())]).unwrap();
+        if is_dropped {
+            drop(publisher);
+        } else {
+            publisher.close(Duration::from_secs(60)).unwrap();
+        }
+        assert_eq!(hub.take(1), ["image A BID=1"]);
+    }
+}
+
+/// Nobody listens: closing says which items were not sent.
+#[test]
+fn closing_names_what_was_not_sent() {
+    let nobody = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = nobody.local_addr().unwrap().to_string();
+    drop(nobody);
+    let mut publisher = Publisher::connect(&address, &Login::user("me"), 1, "NI_PUB").unwrap();
+    publisher.publish("B", &[(fid::BID, Real::decimal(1, 0).into())]).unwrap();
+    publisher.publish("A", &[(fid::BID, Real::decimal(1, 0).into())]).unwrap();
+    let Err(Error::NotSent { items, why }) = publisher.close(Duration::from_millis(1)) else {
+        panic!("it was sent to nobody")
+    };
+    assert_eq!(items, ["A", "B"]);
+    assert!(why.starts_with("no login within 1ms"), "{why}");
 }

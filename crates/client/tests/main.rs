@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod examples;
+mod guide;
 mod hub;

@@ -24,7 +24,7 @@ pub mod symbol_list;
 
 pub use dictionary::{DictionaryKind, DictionaryRequest};
 pub use directory::{Directory, ServiceEntry, ServicePart};
-pub use elements::{List, ListItem, OwnedState};
+pub use elements::{Buffer, List, ListItem, OwnedState};
 pub use item::{RequestPayload, View};
 pub use login::{LoginAttributes, LoginFeatures, LoginRefresh, LoginRequest};
 pub use round_trip::RoundTrip;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tapeline_client::{Consumer, Endpoint, Event, Login, Provider, Request};
+use tapeline_client::{Consumer, Endpoint, Event, Login, Provider, ProviderEvent, Request};
 use tapeline_omm::role::consumer::ConsumerSettings;
 use tapeline_omm::{Real, fid};
 
@@ -21,12 +21,14 @@ fn a_provider_can_tell_a_snapshot_from_a_stream() {
         let settings = ConsumerSettings::default();
         let mut consumer = Consumer::new(vec![endpoint], &Login::user("me"), settings).unwrap();
         let names = [format!("ONCE{round}"), format!("ALWAYS{round}")];
-        consumer.snapshot(PRICES, &[&names[0]]).unwrap();
+        consumer.request(&Request::new(PRICES, &names[0]).snapshot()).unwrap();
         consumer.subscribe(PRICES, &[&names[1]]).unwrap();
         let mut opened = Vec::new();
         while opened.len() < 2 {
             consumer.poll(Duration::ZERO).unwrap();
-            if let Some(Request::Opened { item, is_snapshot }) = provider.poll(Duration::ZERO).unwrap() {
+            if let Some(ProviderEvent::Opened { item, is_snapshot, .. }) =
+                provider.poll(Duration::ZERO).unwrap()
+            {
                 opened.push((item, is_snapshot));
             }
         }
