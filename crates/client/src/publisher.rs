@@ -140,7 +140,8 @@ impl Publisher {
     pub fn flush_for(&mut self, timeout: Duration) -> Result<bool, Error> {
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let deadline = monotonic_ns().saturating_add(timeout);
-        while !self.is_sent()? {
+        // After a lost connection all items are sent again as images: a publisher with items waits for the login.
+        while !self.board.items.is_empty() && !self.is_sent()? {
             let left = deadline.saturating_sub(monotonic_ns());
             if left == 0 {
                 return Ok(false);

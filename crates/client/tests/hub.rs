@@ -150,4 +150,6 @@ fn closing_names_what_was_not_sent() {
     };
     assert_eq!(items, ["A", "B"]);
     assert!(why.starts_with("no login within 1ms"), "{why}");
+    let idle = Publisher::connect(&address, &Login::user("me"), 1, "NI_PUB").unwrap();
+    idle.close(Duration::MAX).unwrap();
 }
