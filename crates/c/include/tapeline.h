@@ -751,7 +751,9 @@ tapeline_code tapeline_publisher_turn(struct tapeline_publisher *publisher,
 tapeline_code tapeline_publisher_is_ready(struct tapeline_publisher *publisher,
                                           struct tapeline_text *reason);
 
-// Logs out, closes the connection and frees the publisher. What was published stays at the hub. NULL does nothing.
+// Sends what was published, for at most a second; logs out, closes the connection and frees the publisher. An error names
+// the items whose newest values the hub did not take: flush before with a longer timeout. What was published stays at the
+// hub. NULL does nothing.
 tapeline_code tapeline_publisher_close(struct tapeline_publisher *publisher);
 
 // Creates a ring, or continues one whose publisher is gone: with the next epoch, from the last committed frame.

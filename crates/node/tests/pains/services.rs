@@ -38,7 +38,7 @@ fn a_services_weekend_ends_without_a_restart_of_the_consumer() {
         publish(&mut publisher, "A", week * 10 + 1);
         publisher.flush().unwrap();
         wait_for_bid(&mut consumer, week * 10 + 1);
-        publisher.close();
+        publisher.close(std::time::Duration::from_secs(10)).unwrap();
         let mut suspect = 0;
         while suspect < 2 {
             let (service, state) = match consumer.next().unwrap() {
