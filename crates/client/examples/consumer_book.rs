@@ -21,11 +21,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let Event::Message(message) = event else { continue };
         println!("{} {}", message.item, message.message.class());
         let Container::Map(map) = message.message.open()? else { continue };
+        let sets = map.sets()?;
         for entry in map.iter() {
             let entry = entry?;
             print!("{} {}", entry.action, String::from_utf8_lossy(entry.key));
             if entry.action != MapAction::DELETE {
-                print!(" {}", FieldList::parse(entry.data)?.render(message.dictionary()));
+                print!(" {}", FieldList::parse_with(entry.data, &sets)?.render(message.dictionary()));
             }
             println!();
         }
