@@ -176,7 +176,8 @@ pub unsafe extern "C" fn tapeline_fields_find(
     }
 }
 
-#[inline]
+/// Inlined, so that each member of the field is written once, where C reads it.
+#[inline(always)]
 fn borrowed(found: &Field<'_>, dictionary: &Dictionary) -> tapeline_field {
     let definition = dictionary.field(found.fid);
     let data_type = definition.map_or(DataType::UNKNOWN, |definition| definition.data_type);

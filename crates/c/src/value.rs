@@ -108,6 +108,7 @@ pub struct tapeline_value {
 const NO_DAY: Date = Date::BLANK;
 const NO_TIME: Time = Time::BLANK;
 
+#[inline(never)]
 fn date_time(date: Date, time: Time) -> tapeline_date_time {
     let below = |part: u16| if part < 1_000 { u32::from(part) } else { 0 };
     let nanosecond = if time.millisecond < 1_000 {
@@ -148,7 +149,7 @@ impl tapeline_date_time {
 }
 
 /// Returns a value with its bytes on the wire, for kinds that have no member of their own.
-#[inline]
+#[inline(always)]
 pub(crate) fn of(value: &Value<'_>, wire: &[u8]) -> tapeline_value {
     let (kind, data) = match *value {
         Value::Blank => (TAPELINE_VALUE_BLANK, tapeline_value_data { whole: 0 }),
