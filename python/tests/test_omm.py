@@ -212,9 +212,11 @@ def test_an_iterator_left_by_break_holds_up_nothing(provider):
     with tapeline.Consumer(provider.address, service="TEST") as consumer:
         consumer.subscribe("A").wait()
         for bid in [41.0, 42.0]:
+            batches = consumer.batches(["BID"], max_rows=1)
             provider.publish("A", {"BID": bid})
-            for batch in consumer.batches(["BID"], max_rows=1):
+            for batch in batches:
                 break
+            del batches
         # The first iterator is gone, else the second would have been refused.
         for number in range(200):
             provider.publish("A", {"BID": float(number)})
