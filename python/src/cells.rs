@@ -167,6 +167,14 @@ impl Rows {
         Ok(Self { item, columns })
     }
 
+    /// The first column that has no type, because all its values are null.
+    pub(crate) fn untyped(stream: &RecordBatchStreamReader) -> Option<String> {
+        use arrow_array::RecordBatchReader;
+        let schema = stream.schema();
+        let untyped = schema.fields().iter().find(|field| *field.data_type() == DataType::Null);
+        untyped.map(|field| field.name().clone())
+    }
+
     /// Calls `publish` with each row. A null is not published: the field keeps its value.
     ///
     /// # Errors
@@ -204,6 +212,8 @@ fn cell(array: &dyn Array, row: usize) -> Result<Option<Cell<'_>>, Error> {
         };
     }
     Ok(Some(match array.data_type() {
+        // All values are null, and no list says so.
+        DataType::Null => return Ok(None),
         DataType::Float64 => Cell::Double(array.as_primitive::<Float64Type>().value(row)),
         DataType::Float32 => Cell::Double(f64::from(array.as_primitive::<Float32Type>().value(row))),
         DataType::Int8 => whole!(Int8Type),

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::types::{Int8Type, Int32Type};
-use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, DictionaryArray, Float64Array, Int8Array, Int32Array,
-    Int64Array, RecordBatch, StringArray, Time64NanosecondArray, TimestampNanosecondArray, UInt16Array,
-    UInt64Array,
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Float64Type, Int8Type, Int32Type, Int64Type, Time64NanosecondType,
+    TimestampNanosecondType, UInt16Type, UInt64Type,
 };
-use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Int8Array, Int32Array, PrimitiveArray, RecordBatch,
+    StringArray,
+};
+use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use foldhash::fast::RandomState;
 use tapeline_nanos::Nanos;
@@ -122,7 +124,7 @@ struct Cells<T> {
     absent: usize,
 }
 
-impl<T: Copy + Default> Cells<T> {
+impl<T: ArrowNativeType> Cells<T> {
     fn new() -> Self {
         Self { values: Vec::new(), present: BooleanBufferBuilder::new(0), absent: 0 }
     }
@@ -147,13 +149,11 @@ impl<T: Copy + Default> Cells<T> {
         has_nulls.then(|| NullBuffer::new(present))
     }
 
-    fn take(&mut self) -> (ScalarBuffer<T>, Option<NullBuffer>)
-    where
-        T: arrow_buffer::ArrowNativeType,
-    {
+    /// Takes the values out as an array of this type.
+    fn take<A: ArrowPrimitiveType<Native = T>>(&mut self) -> PrimitiveArray<A> {
         let next = Vec::with_capacity(self.values.len());
         let values = std::mem::replace(&mut self.values, next);
-        (ScalarBuffer::from(values), self.nulls())
+        PrimitiveArray::new(ScalarBuffer::from(values), self.nulls())
     }
 }
 
@@ -344,18 +344,9 @@ impl FactCells {
 
     fn take(&mut self) -> ArrayRef {
         match self {
-            Self::Whole(cells) => {
-                let (values, nulls) = cells.take();
-                Arc::new(UInt64Array::new(values, nulls))
-            }
-            Self::Short(cells) => {
-                let (values, nulls) = cells.take();
-                Arc::new(UInt16Array::new(values, nulls))
-            }
-            Self::Time(cells) => {
-                let (values, nulls) = cells.take();
-                Arc::new(TimestampNanosecondArray::new(values, nulls).with_timezone("UTC"))
-            }
+            Self::Whole(cells) => Arc::new(cells.take::<UInt64Type>()),
+            Self::Short(cells) => Arc::new(cells.take::<UInt16Type>()),
+            Self::Time(cells) => Arc::new(cells.take::<TimestampNanosecondType>().with_timezone("UTC")),
             Self::Flag(flags) => Arc::new(BooleanArray::new(flags.finish(), None)),
             Self::Words(words) => words.take(),
             Self::Names(names) => names.take(),
@@ -444,7 +435,6 @@ impl FieldCells {
             // The ns of a day have 47 bits.
             (Self::TimeOfDay(cells), Value::Time(time)) => cells.push(time.ns_of_day().map(u64::cast_signed)),
             (Self::TimeOfDay(cells), _) => cells.push(None),
-            (Self::Text(texts), Value::Blank) => texts.push(None),
             (Self::Text(texts), value) => {
                 text.clear();
                 match value {
@@ -472,26 +462,11 @@ impl FieldCells {
 
     fn take(&mut self) -> ArrayRef {
         match self {
-            Self::Number(cells) => {
-                let (values, nulls) = cells.take();
-                Arc::new(Float64Array::new(values, nulls))
-            }
-            Self::Int(cells) => {
-                let (values, nulls) = cells.take();
-                Arc::new(Int64Array::new(values, nulls))
-            }
-            Self::UInt(cells) => {
-                let (values, nulls) = cells.take();
-                Arc::new(UInt64Array::new(values, nulls))
-            }
-            Self::Day(cells) => {
-                let (values, nulls) = cells.take();
-                Arc::new(Date32Array::new(values, nulls))
-            }
-            Self::TimeOfDay(cells) => {
-                let (values, nulls) = cells.take();
-                Arc::new(Time64NanosecondArray::new(values, nulls))
-            }
+            Self::Number(cells) => Arc::new(cells.take::<Float64Type>()),
+            Self::Int(cells) => Arc::new(cells.take::<Int64Type>()),
+            Self::UInt(cells) => Arc::new(cells.take::<UInt64Type>()),
+            Self::Day(cells) => Arc::new(cells.take::<Date32Type>()),
+            Self::TimeOfDay(cells) => Arc::new(cells.take::<Time64NanosecondType>()),
             Self::Text(texts) => texts.text(),
         }
     }

@@ -37,6 +37,8 @@ use crate::taken::{Taken, seconds};
 
 /// Batches that wait for Python. Beyond, nothing more is read of the connection: the server's policy for slow clients applies.
 const MOST_BATCHES: usize = 64;
+/// The longest wait for the thread to end.
+const LONGEST_END: Duration = Duration::from_secs(1);
 /// The longest wait of the thread between two turns.
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
 
@@ -63,12 +65,15 @@ enum Command {
         view: Option<Vec<i16>>,
         is_streaming: bool,
     },
+    /// Closes items; those of every service if none is named.
     Close {
         names: Vec<String>,
+        service: Option<String>,
     },
     /// A post on the stream of an item, with its number and its payload.
     Post {
         name: String,
+        service: Option<String>,
         id: u32,
         payload: Vec<u8>,
     },
@@ -78,12 +83,15 @@ enum Command {
 /// The items and what is known of them.
 struct Items {
     items: Vec<Item>,
-    by_name: HashMap<String, usize>,
+    /// The items of each name: one for each service and domain in which it was requested.
+    by_name: HashMap<String, Vec<usize>>,
     gathering: Option<Gathering>,
     dictionary: Arc<Dictionary>,
     /// The answers to posts, by their number; `None` while there is none.
     posts: HashMap<u32, Option<Result<(), String>>>,
     next_post: u32,
+    /// The thread has ended.
+    is_over: bool,
     /// Items that were asked for and that the thread has not opened yet.
     asked: usize,
     /// What the connection did last, for errors and time-outs.
@@ -97,6 +105,10 @@ struct Items {
 
 struct Item {
     name: String,
+    service: Arc<str>,
+    /// The number of the service; 0 before the server has said it.
+    service_id: u16,
+    domain: Domain,
     handle: Option<Handle>,
     /// The last value of each field.
     values: LastValues,
@@ -185,6 +197,7 @@ impl ConsumerSource {
             gathering: None,
             posts: HashMap::new(),
             next_post: 1,
+            is_over: false,
             asked: 0,
             dictionary,
             connection: "connecting".to_owned(),
@@ -268,14 +281,20 @@ impl ConsumerSource {
         self.command(Command::Open { service, names, domain, view, is_streaming })
     }
 
-    /// Closes items.
-    fn close_items(&self, names: Vec<String>) -> PyResult<()> {
+    /// Closes items; those of every service if none is named.
+    fn close_items(&self, names: Vec<String>, service: Option<String>) -> PyResult<()> {
         self.is_ours()?;
-        self.command(Command::Close { names })
+        self.command(Command::Close { names, service })
     }
 
     /// Posts fields to an item. Returns the number by which its answer is known.
-    fn post(&self, py: Python<'_>, name: String, fields: &Bound<'_, PyDict>) -> PyResult<u32> {
+    fn post(
+        &self,
+        py: Python<'_>,
+        name: String,
+        service: Option<String>,
+        fields: &Bound<'_, PyDict>,
+    ) -> PyResult<u32> {
         self.is_ours()?;
         let payload = cells::of_dict(fields, payload)?;
         let id = py.detach(|| {
@@ -287,7 +306,7 @@ impl ConsumerSource {
             Ok(id)
         });
         let id = id.map_err(|error: Error| PyErr::from(error))?;
-        self.command(Command::Post { name, id, payload })?;
+        self.command(Command::Post { name, service, id, payload })?;
         Ok(id)
     }
 
@@ -453,11 +472,19 @@ impl ConsumerSource {
         Ok(())
     }
 
+    /// Ends the thread. A thread that looks up the name of a server cannot be interrupted: it ends later, by itself.
     fn stop(&self) {
         let _ = self.command(Command::End);
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let _ = thread.join();
+            let items = self.shared.lock();
+            let waited = self.shared.changed.wait_timeout_while(items, LONGEST_END, |items| !items.is_over);
+            let (items, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let is_over = items.is_over;
+            drop(items);
+            if is_over {
+                let _ = thread.join();
+            }
         }
     }
 }
@@ -473,6 +500,12 @@ impl Drop for ConsumerSource {
 
 /// The thread of a consumer.
 fn run(mut dialer: Dialer<Consumer>, shared: &Shared, commands: &Receiver<Command>) {
+    turns(&mut dialer, shared, commands);
+    shared.lock().is_over = true;
+    shared.changed.notify_all();
+}
+
+fn turns(dialer: &mut Dialer<Consumer>, shared: &Shared, commands: &Receiver<Command>) {
     loop {
         let now = Nanos(monotonic_ns());
         let mut items = shared.lock();
@@ -487,7 +520,7 @@ fn run(mut dialer: Dialer<Consumer>, shared: &Shared, commands: &Receiver<Comman
                     dialer.close();
                     return;
                 }
-                Ok(command) => items.act(&mut dialer, command),
+                Ok(command) => items.act(dialer, command),
                 Err(mpsc::TryRecvError::Empty) => break,
             }
         }
@@ -496,10 +529,9 @@ fn run(mut dialer: Dialer<Consumer>, shared: &Shared, commands: &Receiver<Comman
             drop(shared.changed.wait_timeout(items, LONGEST_WAIT));
             continue;
         }
-        let next = dialer.turn(now, &mut *items);
-        let has_news = std::mem::take(&mut items.has_news);
         drop(items);
-        if has_news {
+        let next = dialer.turn(now, &mut Locking(shared));
+        if std::mem::take(&mut shared.lock().has_news) {
             shared.changed.notify_all();
         }
         let wait =
@@ -511,7 +543,46 @@ fn run(mut dialer: Dialer<Consumer>, shared: &Shared, commands: &Receiver<Comman
     }
 }
 
+/// Locks the items for each event alone: the turn that delivers events also looks up the names of servers, which can take seconds.
+struct Locking<'a>(&'a Shared);
+
+impl Dialing<Consumer> for Locking<'_> {
+    fn connection(&mut self, role: &mut Consumer, event: ConnectionEvent<'_>) {
+        self.0.lock().connection(role, event);
+    }
+}
+
+impl ConsumerApplication for Locking<'_> {
+    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: ConsumerEvent<'_>) {
+        self.0.lock().event(consumer, out, event);
+    }
+}
+
 impl Items {
+    /// The places of the items of a name, in a service or in all.
+    fn places<'a>(&'a self, name: &str, service: Option<&'a str>) -> impl Iterator<Item = usize> + 'a {
+        let places = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
+        places
+            .iter()
+            .copied()
+            .filter(move |at| service.is_none_or(|service| *self.items[*at].service == *service))
+    }
+
+    /// The stream of an item for a post.
+    ///
+    /// # Errors
+    /// Why there is none, or more than one.
+    fn stream(&self, name: &str, service: Option<&str>) -> Result<Handle, String> {
+        let mut open = self.places(name, service).filter_map(|at| self.items[at].handle);
+        match (open.next(), open.next()) {
+            (Some(handle), None) => Ok(handle),
+            (None, _) => Err("the item is not open".to_owned()),
+            (Some(_), Some(_)) => {
+                Err("items of several services or domains have this name: name the service".to_owned())
+            }
+        }
+    }
+
     /// # Errors
     /// The session has ended for good.
     fn check(&self) -> Result<(), Error> {
@@ -526,9 +597,11 @@ impl Items {
         match command {
             Command::Open { service, names, domain, view, is_streaming } => {
                 self.asked -= names.len();
+                let shared: Arc<str> = service.as_str().into();
                 for name in names {
+                    let same = self.places(&name, Some(&service)).find(|at| self.items[*at].domain == domain);
                     // Open already: the request of the first time holds.
-                    if self.by_name.get(&name).is_some_and(|at| self.items[*at].handle.is_some()) {
+                    if same.is_some_and(|at| self.items[at].handle.is_some()) {
                         continue;
                     }
                     let closure = self.items.len();
@@ -540,9 +613,14 @@ impl Items {
                         ..ItemRequest::new(ServiceName::Name(&service), name.as_bytes())
                     };
                     let opened = dialer.role().open(&request);
-                    self.by_name.insert(name.clone(), closure);
+                    let places = self.by_name.entry(name.clone()).or_default();
+                    places.retain(|at| Some(*at) != same);
+                    places.push(closure);
                     self.items.push(Item {
                         name,
+                        service: Arc::clone(&shared),
+                        service_id: 0,
+                        domain,
                         handle: opened.as_ref().ok().copied(),
                         values: LastValues::default(),
                         state: if opened.is_ok() { "pending" } else { "closed" },
@@ -553,22 +631,23 @@ impl Items {
                     });
                 }
             }
-            Command::Close { names } => {
+            Command::Close { names, service } => {
                 for name in names {
-                    let item = self.by_name.remove(&name).and_then(|at| self.items.get_mut(at));
-                    let handle = item.and_then(|item| {
+                    let places: Vec<usize> = self.places(&name, service.as_deref()).collect();
+                    if let Some(all) = self.by_name.get_mut(&name) {
+                        all.retain(|at| !places.contains(at));
+                    }
+                    for at in places {
+                        let item = &mut self.items[at];
                         (item.state, item.text) = ("closed", "closed by this consumer".to_owned());
-                        item.handle.take()
-                    });
-                    if let Some(handle) = handle {
-                        dialer.role().close(handle);
+                        if let Some(handle) = item.handle.take() {
+                            dialer.role().close(handle);
+                        }
                     }
                 }
             }
-            Command::Post { name, id, payload } => {
-                let handle =
-                    self.by_name.get(&name).and_then(|at| self.items.get(*at)).and_then(|item| item.handle);
-                let sent = handle.map(|handle| {
+            Command::Post { name, service, id, payload } => {
+                let sent = self.stream(&name, service.as_deref()).map(|handle| {
                     let user = PostUserInfo { address: 0x7F00_0001, user_id: std::process::id() };
                     let post = PostHeader {
                         flags: flags::post::POST_COMPLETE | flags::post::ACK,
@@ -578,14 +657,14 @@ impl Items {
                     dialer.act(|consumer, out| consumer.post(out, Target::Item(handle), &post, &payload))
                 });
                 let refusal = match sent {
-                    None => "the item is not open".to_owned(),
-                    Some(Ok(Sent::Queued)) => return,
-                    Some(Ok(Sent::NotOpen)) => {
+                    Err(why) => why,
+                    Ok(Ok(Sent::Queued)) => return,
+                    Ok(Ok(Sent::NotOpen)) => {
                         "the server takes no posts, or there is no connection".to_owned()
                     }
-                    Some(Ok(Sent::Full)) => "too many posts wait for an answer".to_owned(),
-                    Some(Ok(Sent::TooLong)) => "the post is longer than a message".to_owned(),
-                    Some(Err(refused)) => refused.to_string(),
+                    Ok(Ok(Sent::Full)) => "too many posts wait for an answer".to_owned(),
+                    Ok(Ok(Sent::TooLong)) => "the post is longer than a message".to_owned(),
+                    Ok(Err(refused)) => refused.to_string(),
                 };
                 self.posts.insert(id, Some(Err(refusal)));
             }
@@ -597,10 +676,13 @@ impl Items {
         let columns = columns.unwrap_or_else(|| MESSAGE_COLUMNS.map(str::to_owned).to_vec());
         let mut columns = Columns::new(&columns, Arc::clone(&self.dictionary))?.with_blank_as_null();
         let mut list = Vec::new();
-        for at in self.by_name.values() {
-            let Some(item) = self.items.get(*at) else { continue };
+        // In the order of their requests.
+        let mut places: Vec<usize> = self.by_name.values().flatten().copied().collect();
+        places.sort_unstable();
+        for at in places {
+            let Some(item) = self.items.get(at) else { continue };
             item.values.write(&mut list);
-            let head = item.head(*at, if item.has_image { "image" } else { "none" });
+            let head = item.head(at, if item.has_image { "image" } else { "none" });
             let list = FieldList::parse(&list).map_err(Error::damaged)?;
             columns
                 .add_list(&head, &list)
@@ -609,7 +691,13 @@ impl Items {
         Ok(Batch::new(columns.take()?, None, 0))
     }
 
-    fn message(&mut self, closure: u64, message: &MessageView<'_>, is_final: bool) -> Result<(), String> {
+    fn message(
+        &mut self,
+        consumer: &Consumer,
+        closure: u64,
+        message: &MessageView<'_>,
+        is_final: bool,
+    ) -> Result<(), String> {
         let Self { items, gathering, has_news, .. } = self;
         let at = closure as usize;
         let Some(item) = items.get_mut(at) else { return Ok(()) };
@@ -628,6 +716,7 @@ impl Items {
                 item.set_state(&state);
             }
             if let Header::Refresh(refresh) = header {
+                item.service_id = consumer.directory().named(&item.service).map_or(0, |service| service.id);
                 item.has_image = true;
                 if refresh.flags.has(flags::refresh::CLEAR_CACHE) {
                     item.values = LastValues::default();
@@ -667,7 +756,7 @@ impl Item {
             sequence: 0,
             item: &self.name,
             number: at as u32,
-            service: 0,
+            service: self.service_id,
             kind,
             event_time: Nanos(0),
             received_time: self.changed,
@@ -713,12 +802,12 @@ impl Dialing<Consumer> for Items {
 }
 
 impl ConsumerApplication for Items {
-    fn event(&mut self, _: &mut Consumer, _: &mut dyn Outbox, event: ConsumerEvent<'_>) {
+    fn event(&mut self, consumer: &mut Consumer, _: &mut dyn Outbox, event: ConsumerEvent<'_>) {
         self.has_news |= !matches!(event, ConsumerEvent::Message { .. });
         match event {
             ConsumerEvent::Ready => self.is_ready = true,
             ConsumerEvent::Message { closure, message, is_final, .. } => {
-                if let Err(fault) = self.message(closure, message, is_final) {
+                if let Err(fault) = self.message(consumer, closure, message, is_final) {
                     let name = self.items.get(closure as usize).map_or("", |item| &item.name);
                     self.failed.get_or_insert_with(|| format!("a message of {name:?}: {fault}"));
                     self.has_news = true;

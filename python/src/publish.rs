@@ -94,10 +94,17 @@ fn publish_table(
 ) -> PyResult<usize> {
     let stream = crate::stream::stream(table)?;
     let rows = Rows::new(&stream)?;
+    let untyped = Rows::untyped(&stream);
     let mut count = 0;
     for batch in stream {
-        let batch = batch
-            .map_err(|error| Error::argument(format!("the table cannot be read: {error}"), "is it whole?"))?;
+        let batch = batch.map_err(|error| match &untyped {
+            // polars gives such a column memory that Arrow's rules do not allow.
+            Some(column) => Error::argument(
+                format!("the column {column:?} has nulls alone, and no type"),
+                "give it a type, as pl.col(...).cast(pl.Float64) does, or leave it out",
+            ),
+            None => Error::argument(format!("the table cannot be read: {error}"), "is it whole?"),
+        })?;
         py.detach(|| rows.each(&batch, &mut publish))?;
         count += batch.num_rows();
     }

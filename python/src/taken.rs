@@ -34,6 +34,8 @@ impl<'py> IntoPyObject<'py> for Taken {
 /// # Errors
 /// It is negative or not a number.
 pub(crate) fn seconds(what: &str, value: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(value.min(3_600.0))
+    // The lesser of an hour and NaN is an hour.
+    let longest = if value.is_nan() { value } else { value.min(3_600.0) };
+    Duration::try_from_secs_f64(longest)
         .map_err(|_| PyValueError::new_err(format!("{what} is a time in seconds, not {value}")))
 }

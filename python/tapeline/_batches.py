@@ -101,6 +101,14 @@ class Batches(Table):
         self._ended = True
         self._source.close()
 
+    def __del__(self) -> None:
+        """An iterator that nobody has any more, as after ``break``, does not hold up its source."""
+        if not getattr(self, "_ended", True):
+            try:
+                self.close()
+            except Exception:  # In a child after a fork, the source is the parent's.
+                pass
+
     def __enter__(self) -> "Batches":
         return self
 

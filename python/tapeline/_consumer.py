@@ -59,9 +59,9 @@ class Consumer:
         self._source.open(service, wanted, domain, names(fields), streaming)
         return self
 
-    def unsubscribe(self, items: str | Iterable[str]) -> None:
-        """Closes items."""
-        self._source.close_items([items] if isinstance(items, str) else list(items))
+    def unsubscribe(self, items: str | Iterable[str], *, service: str | None = None) -> None:
+        """Closes items of a service; if neither this call nor the consumer names one, those of every service."""
+        self._source.close_items([items] if isinstance(items, str) else list(items), service or self.service)
 
     def wait(self, timeout: float = 30.0) -> "Consumer":
         """Waits until each item has its image or its refusal; a ``TapelineError`` after ``timeout`` seconds."""
@@ -82,20 +82,25 @@ class Consumer:
         """Images, updates and statuses from now on, as batches; one row each, or one for each entry of a map.
 
         A batch leaves with ``max_rows`` rows, or ``max_wait`` seconds after its first one. While 64 batches wait to be
-        taken, nothing more is read of the connection.
+        taken, nothing more is read of the connection: ``close()`` an iterator that is kept and not used any more.
         """
         self._know(columns)
         self._source.gather(names(columns), max_rows, max_wait)
         return Batches(self._source)
 
     def snapshot(self, columns: Sequence[str] | None = None) -> Batch:
-        """The last value of each field of each item, one row for an item: images with their updates merged."""
+        """The last value of each field of each item: images with their updates merged.
+
+        One row for each item, in the order of the subscriptions. The column ``service`` has the number of its service.
+        """
         self._know(columns)
         return self._source.snapshot(names(columns))
 
-    def post(self, item: str, fields: Mapping[str, Any], *, timeout: float = 20.0) -> None:
+    def post(
+        self, item: str, fields: Mapping[str, Any], *, service: str | None = None, timeout: float = 20.0
+    ) -> None:
         """Posts fields to an open item, and waits for the answer; a ``TapelineError`` if the post is refused."""
-        answer = self._source.answer(self._source.post(item, dict(fields)), timeout)
+        answer = self._source.answer(self._source.post(item, service or self.service, dict(fields)), timeout)
         if answer is None:
             raise TapelineError(f"the post to {item} was not answered within {timeout} s: {self.connection}")
         if answer:

@@ -174,3 +174,71 @@ def test_last_values_of_any_length(provider):
             while turn not in pl.DataFrame(next(batches))["BID"].to_list():
                 pass
             assert row(consumer.snapshot(["item", *fields]).to_polars(), "V") == {"item": "V", **expected}
+
+
+def test_items_of_one_name_in_two_services(provider):
+    with tapeline.Consumer(provider.address) as consumer:
+        consumer.subscribe("A", service="TEST")
+        consumer.subscribe("A", service="NONE")
+        while consumer.snapshot(["state"]).to_polars()["state"].cast(pl.String)[0] != "open":
+            pass
+        frame = consumer.snapshot(["item", "service", "state", "BID"]).to_polars().with_columns(pl.col("item", "state").cast(pl.String))
+        assert frame.rows()[0] == ("A", 1, "open", 39.91)
+        assert frame.rows()[1][:2] == ("A", 0) and frame.rows()[1][2] in ("pending", "suspect")
+        with pytest.raises(tapeline.TapelineError, match="name the service"):
+            consumer.post("A", {"BID": 1.0})
+        consumer.unsubscribe("A", service="NONE")
+        while len(consumer.snapshot()) == 2:
+            pass
+        assert consumer.snapshot(["state"]).to_polars()["state"].cast(pl.String).to_list() == ["open"]
+
+
+def test_items_of_one_name_in_two_domains(provider):
+    with tapeline.Consumer(provider.address, service="TEST") as consumer:
+        consumer.subscribe("A").subscribe("A", domain="market_by_order").wait()
+        frame = consumer.snapshot(["item", "state", "BID"]).to_polars().with_columns(pl.col("item", "state").cast(pl.String))
+        # The provider has no order books.
+        assert frame.rows() == [("A", "open", 39.91), ("A", "suspect", None)]
+
+
+def test_a_snapshot_has_the_order_of_the_subscriptions(provider):
+    wanted = [f"I{number}" for number in random.sample(range(1_000), 1_000)]
+    with tapeline.Consumer(provider.address, service="TEST") as consumer:
+        consumer.subscribe(wanted).wait()
+        assert consumer.snapshot(["item"]).to_polars()["item"].cast(pl.String).to_list() == wanted
+
+
+def test_an_iterator_left_by_break_holds_up_nothing(provider):
+    with tapeline.Consumer(provider.address, service="TEST") as consumer:
+        consumer.subscribe("A").wait()
+        for bid in [41.0, 42.0]:
+            batches = consumer.batches(["BID"], max_rows=1)
+            provider.publish("A", {"BID": bid})
+            for batch in batches:
+                break
+            del batches
+        # The first iterator is gone, else the second would have been refused.
+        for number in range(200):
+            provider.publish("A", {"BID": float(number)})
+        while row(consumer.snapshot(["item", "BID"]).to_polars(), "A")["BID"] != 199.0:
+            pass
+
+
+def test_a_time_that_is_no_number_is_refused(provider):
+    with tapeline.Consumer(provider.address, service="TEST") as consumer:
+        batches = consumer.batches()
+        for wrong in [float("nan"), -1.0]:
+            with pytest.raises(ValueError, match="timeout is a time in seconds"):
+                batches.take(wrong)
+        with pytest.raises(ValueError, match="max_wait is a time in seconds, not NaN"):
+            consumer.batches(max_wait=float("nan"))
+
+
+def test_a_column_of_nulls_alone(provider):
+    with pytest.raises(tapeline.ArgumentError, match='(?s)the column "ASK" has nulls alone, and no type.*cast'):
+        provider.publish(pl.DataFrame({"item": ["E"], "BID": [3.5], "ASK": [None]}))
+    pa = pytest.importorskip("pyarrow")
+    assert provider.publish(pa.table({"item": ["E"], "BID": [3.5], "ASK": pa.nulls(1)})) == 1
+    with tapeline.Consumer(provider.address, service="TEST") as consumer:
+        consumer.subscribe("E").wait()
+        assert row(consumer.snapshot(["item", "BID", "ASK"]).to_polars(), "E") == {"item": "E", "BID": 3.5, "ASK": None}
