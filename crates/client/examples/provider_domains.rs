@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("listening at {}", provider.address());
     loop {
         match provider.poll(Duration::from_secs(1))? {
-            Some(ProviderEvent::Opened { domain: Domain::MARKET_BY_PRICE, item }) => {
+            Some(ProviderEvent::Opened { domain: Domain::MARKET_BY_PRICE, item, .. }) => {
                 let bid = level(3991, 10);
                 let image = Payload::map(&[
                     (MapAction::ADD, "39.91B", &bid),
@@ -38,11 +38,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let image = Payload::map(&[(MapAction::ADD, "39.91B", &bid)])?;
                 provider.update(Domain::MARKET_BY_PRICE, &item, &update, &image)?;
             }
-            Some(ProviderEvent::Opened { domain: Domain::SYMBOL_LIST, item }) => {
+            Some(ProviderEvent::Opened { domain: Domain::SYMBOL_LIST, item, .. }) => {
                 let names = Payload::symbols(&[(MapAction::ADD, "IBM.N"), (MapAction::ADD, "TRI.N")])?;
                 provider.refresh(Domain::SYMBOL_LIST, &item, &names)?;
             }
-            Some(ProviderEvent::Opened { domain: OWN, item }) => {
+            Some(ProviderEvent::Opened { domain: OWN, item, .. }) => {
                 provider.refresh(OWN, &item, &Payload::none())?;
             }
             Some(ProviderEvent::Opened { item, .. }) => {
