@@ -26,7 +26,7 @@ target_dir := $(or $(CARGO_TARGET_DIR),target)
 # Most tests wait for something: so many run at a time that the cores have work meanwhile.
 export RUST_TEST_THREADS ?= $(shell echo $$((6 * $$(nproc 2>/dev/null || echo 2))))
 # The whole workspace, whatever is run of it: the same libraries with the same features, built once.
-tests = $(CARGO) test $(locked) --workspace
+tests = $(CARGO) test $(locked) --workspace --features tapeline-client/tokio
 limited = --config 'target."cfg(all())".runner=["timeout", "--foreground", "--verbose", "--kill-after=10s", "$(TEST_LIMIT)"]'
 # In a folder of their own: other flags are another build of everything below.
 models = RUSTFLAGS="--cfg loom" $(CARGO) test $(locked) --package tapeline-ring --lib --target-dir $(target_dir)/loom -- models

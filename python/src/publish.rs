@@ -173,7 +173,8 @@ impl PublisherSource {
 
 impl Drop for PublisherSource {
     fn drop(&mut self) {
-        self.0.end();
+        // Sends what is left, for a second at most; other threads of Python run meanwhile.
+        Python::attach(|py| py.detach(|| drop(self.0.end())));
     }
 }
 

@@ -25,8 +25,7 @@ class _Publishing:
 
     def close(self) -> None:
         """Closes the connection, or stops listening."""
-        self._closed = True
-        self._source.end()
+        raise NotImplementedError
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -95,6 +94,11 @@ class Provider(_Publishing):
                     self.close_item(taken[1], "There is no such item")
                 else:
                     self.publish(taken[1], fields)
+
+    def close(self) -> None:
+        """Stops listening, and disconnects the consumers."""
+        self._closed = True
+        self._source.end()
 
     def close_item(self, item: str, why: str = "closed by the provider") -> None:
         """Closes an item for all consumers."""
