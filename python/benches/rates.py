@@ -1,8 +1,8 @@
 """The package's rates beside other libraries' on their own data, in one run: make bench-python
 
 One process on one core, medians of some turns with the least and the most. A simulated day goes through a plant, whose ring
-and journal are kept; what is read afterwards is what programs read. Databento's client reads trades of its own from
-memory, and polars reads the journal's rows from a Parquet file. Consumers, each in a process of its own, read updates of 13
+and journal are kept; what is read afterwards is what programs read. Databento's client reads trades of its own, from
+memory and from a gateway on this machine, and polars reads the journal's rows from a Parquet file. Consumers, each in a process of its own, read updates of 13
 fields from `tapeline omm provider`: ours as batches, LSEG's library `lseg-data` by its callback. A library that is not
 installed is left out, with a line that says so.
 """
@@ -10,6 +10,7 @@ installed is left out, with a line that says so.
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
 import socket
@@ -34,6 +35,8 @@ UPDATE = [
     "item", "BID", "BIDSIZE", "ASK", "ASKSIZE", "BID_NET_CH", "BID_TICK_1", "PRC_QL_CD", "PRC_QL2", "BID_MMID1", "ASK_MMID1",
     "GV1_TEXT", "QUOTIM", "QUOTIM_MS",
 ]
+#: Trades of a live session.
+LIVE_RECORDS = 300_000
 ITEMS = [f"RDT{number}" for number in range(1_000)]
 #: What consumes, and updates a second that are sent to it.
 CONSUMERS = [("tapeline", 100_000), ("tapeline", 2_000_000), ("lseg-data", 5_000), ("lseg-data", 50_000)]
@@ -51,8 +54,12 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--gateway", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--consume", nargs=2, metavar=("WHAT", "PORT"), help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.gateway:
+        gateway()
+        return
     if options.consume:
         what, port = options.consume
         os.sched_setaffinity(0, {options.core})
@@ -127,45 +134,91 @@ def cases(folder: Path, ring: str, ticks: int) -> list[tuple[str, Turn]]:
     ]
 
 
-def of_databento(records: int) -> list[tuple[str, Turn]]:
-    """Databento's client on trades in memory."""
-    try:
-        import databento
-        import databento_dbn as dbn
-    except ImportError as error:
-        say(f"Databento's client is left out: {error}")
-        return []
+def trades(records: int) -> bytes:
+    """Trades as Databento encodes them."""
+    import databento_dbn as dbn
+
     start = 1_700_000_000_000_000_000
     metadata = dbn.Metadata(
         dataset="XNAS.ITCH", start=start, stype_out=dbn.SType.INSTRUMENT_ID, schema=dbn.Schema.TRADES,
         stype_in=dbn.SType.RAW_SYMBOL, symbols=["AAPL"], partial=[], not_found=[], mappings=[],
     )
-    trade = bytes(
-        dbn.TradeMsg(
-            publisher_id=2, instrument_id=1, ts_event=start, price=100_000_000_000, size=100, action=dbn.Action.TRADE,
-            side=dbn.Side.BID, depth=0, ts_recv=start, flags=0, ts_in_delta=0, sequence=1,
-        )
+    trade = dbn.TradeMsg(
+        publisher_id=2, instrument_id=1, ts_event=start, price=100_000_000_000, size=100, action=dbn.Action.TRADE,
+        side=dbn.Side.BID, depth=0, ts_recv=start, flags=0, ts_in_delta=0, sequence=1,
     )
-    day = metadata.encode() + trade * records
+    return metadata.encode() + bytes(trade) * records
+
+
+def of_databento(records: int) -> list[tuple[str, Turn]]:
+    """Databento's client on trades in memory, and live on those of a gateway on this machine."""
+    try:
+        import databento
+    except ImportError as error:
+        say(f"Databento's client is left out: {error}")
+        return []
+    day = trades(records)
 
     def store() -> databento.DBNStore:
         return databento.DBNStore.from_bytes(day)
 
-    def callback() -> int:
+    def live() -> databento.Live:
+        client = databento.Live(key="db-" + "x" * 29, gateway="127.0.0.1", port=port)
+        client.subscribe(dataset="XNAS.ITCH", schema="trades", symbols="AAPL")
+        return client
+
+    def counted(start: Callable[[Callable[[object], None]], None]) -> int:
         seen = 0
 
         def count(_: object) -> None:
             nonlocal seen
             seen += 1
 
-        store().replay(count)
+        start(count)
         return seen
 
+    def live_callback() -> tuple[int, float]:
+        client = live()
+
+        def run(count: Callable[[object], None]) -> None:
+            client.add_callback(count)
+            client.start()
+            client.block_for_close()
+
+        return timed(lambda: counted(run))
+
+    def live_iteration() -> tuple[int, float]:
+        client = live()
+        return timed(lambda: sum(1 for _ in client))
+
+    serving = subprocess.Popen([sys.executable, __file__, "--gateway"], stdout=subprocess.PIPE, text=True)
+    atexit.register(serving.kill)
+    port = int(serving.stdout.readline())
     return [
-        ("databento, iteration over trades", lambda: timed(lambda: sum(1 for _ in store()))),
-        ("databento, callback", lambda: timed(callback)),
-        ("databento, to_df", lambda: timed(lambda: len(store().to_df()))),
+        ("databento, iteration over trades in memory", lambda: timed(lambda: sum(1 for _ in store()))),
+        ("databento, callback, in memory", lambda: timed(lambda: counted(lambda count: store().replay(count)))),
+        ("databento, to_df, in memory", lambda: timed(lambda: len(store().to_df()))),
+        ("databento, live, iteration", live_iteration),
+        ("databento, live, callback", live_callback),
     ]
+
+
+def gateway() -> None:
+    """Serves trades to one live client after the other, as Databento's gateway does, until it is killed."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    day = trades(LIVE_RECORDS)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        print(listening.getsockname()[1], flush=True)
+        while True:
+            client, _ = listening.accept()
+            with client, client.makefile("r") as said:
+                client.sendall(b"lsg_version=1.0.0\ncram=challenge\n")
+                for line in said:
+                    if line.startswith("auth="):
+                        client.sendall(b"success=1|session_id=1\n")
+                    elif line.startswith("start_session="):
+                        break
+                client.sendall(day)
 
 
 def timed(read: Callable[[], int]) -> tuple[int, float]:
