@@ -1,10 +1,12 @@
 //! The errors of this crate.
 
+use std::error::Error as _;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 /// An error in a file, a name, a server or a session.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file cannot be read.
@@ -118,5 +120,42 @@ impl Error {
             | Self::Thread(_)
             | Self::NotSent { .. } => None,
         }
+    }
+}
+
+/// Writes the error, its causes and the advice as text: a program whose `main` returns the error ends with that.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = self.to_string();
+        let mut next = self.source();
+        while let Some(cause) = next {
+            next = cause.source();
+            let cause = cause.to_string();
+            // Some errors name their cause themselves.
+            if !text.contains(&cause) {
+                text += ": ";
+                text += &cause;
+            }
+        }
+        f.write_str(&text)?;
+        self.hint().map_or(Ok(()), |hint| write!(f, "\nhint: {hint}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_ends_with_an_error_shows_causes_and_advice() {
+        let not_found = || io::Error::from(io::ErrorKind::NotFound);
+        let read = Error::Read { path: "a.xml".into(), source: not_found() };
+        assert_eq!(format!("{read:?}"), "cannot read a.xml: entity not found");
+        let resolve = Error::Resolve { server: "nowhere".to_owned(), cause: not_found() };
+        assert_eq!(
+            format!("{resolve:?}"),
+            "cannot find the server nowhere: entity not found\n\
+             hint: write it as HOST:PORT, such as localhost:14002 or [::1]:14002"
+        );
     }
 }
