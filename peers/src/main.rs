@@ -139,6 +139,7 @@ fn run(arguments: &RunArguments) -> anyhow::Result<()> {
         systems: plan.systems.iter().map(|system| Described::of(system)).collect(),
         skipped,
         figures,
+        lines_written: [1, 2, 3].into_iter().map(systems::lines_written).collect::<anyhow::Result<_>>()?,
         jitter: serde_json::to_value(&jitter)?,
         environment: serde_json::to_value(&environment)?,
         environment_text: environment.summary(),

@@ -96,7 +96,7 @@ pub(crate) fn latency(record: &Record) -> String {
 fn series(record: &Record, values: impl Fn(&str) -> Vec<Option<Spread>>) -> Vec<Series> {
     let mut colours = COLOURS.iter().cycle();
     let mut all = Vec::new();
-    for system in &record.systems {
+    for system in record.systems.iter().filter(|system| system.peer != "promises") {
         let values = values(&system.name);
         let is_limit = system.peer == "limits";
         let colour = if is_limit { "#aaaaaa" } else { colours.next().unwrap_or(&"black") };

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tapeline_measure::Nanos;
 
 use crate::session::Figure;
-use crate::systems::{Place, System};
+use crate::systems::{LinesWritten, Place, System};
 
 /// The layout of `run.json`; it goes up when a field changes its meaning or disappears.
 const LAYOUT: u32 = 1;
@@ -42,6 +42,9 @@ pub(crate) struct Record {
     /// Peers that were left out, each with the reason.
     pub(crate) skipped: Vec<String>,
     pub(crate) figures: Vec<Figure>,
+    /// Cache lines that the ring's ends write, with one receiver and more.
+    #[serde(default)]
+    pub(crate) lines_written: Vec<LinesWritten>,
     /// The noise of each core, measured on its own.
     pub(crate) jitter: Value,
     pub(crate) environment: Value,

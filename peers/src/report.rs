@@ -12,6 +12,8 @@ use crate::verdicts::verdicts;
 
 /// The system that the others are compared with.
 const OURS: &str = "ring";
+/// What the systems with a promise left out belong to.
+const PROMISES: &str = "promises";
 
 /// The report for a terminal.
 pub(crate) fn text(record: &Record) -> String {
@@ -74,14 +76,14 @@ fn tables(record: &Record) -> Vec<Table> {
     tables.push(throughput(record, Regime::Backlog));
     tables.push(ratios(record));
     tables.extend(RATES_HZ.map(|rate_hz| latency(record, rate_hz)));
-    tables.extend([pace(record), fan_out(record)]);
+    tables.extend([pace(record), fan_out(record), promises(record), lines_written(record)]);
     tables.retain(|table| !table.rows.is_empty());
     tables
 }
 
 /// A row for each system for which `cells` has anything.
 fn fill(table: &mut Table, record: &Record, cells: impl Fn(&Described) -> Vec<Option<String>>) {
-    for system in &record.systems {
+    for system in record.systems.iter().filter(|system| system.peer != PROMISES) {
         let cells = cells(system);
         if cells.iter().any(Option::is_some) {
             let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "–".to_owned()));
@@ -179,6 +181,52 @@ fn fan_out(record: &Record) -> Table {
     table
 }
 
+/// What the ring's promises cost: `ring`, and the same with one promise left out at a time.
+fn promises(record: &Record) -> Table {
+    const ROWS: [(&str, &str); 6] = [
+        (OURS, "all promises"),
+        ("ring-threads", "without processes of their own"),
+        ("ring-fixed", "without any length at run time"),
+        ("ring-shown", "without each message visible on its own (16 at a time)"),
+        ("ring-lossy", "without waiting for receivers (what is overwritten is lost)"),
+        ("spsc-batch", "without all of these: threads, one receiver, one length, read in slices"),
+    ];
+    let title = "What a promise costs: the ring with one left out, million messages/s, 32 bytes";
+    let mut table = Table::new(title, ["", "backlog", "× all", "contended", "× all"]);
+    let results = Results(&record.figures);
+    for (name, what) in ROWS {
+        let cells = [Regime::Backlog, Regime::Contended].into_iter().flat_map(|regime| {
+            let metric = Metric::Throughput { bytes: 32, regime };
+            let value = results.value(name, metric).map(|value| value.map(|value| value / 1e6).to_string());
+            [value, results.ratio((name, metric), (OURS, metric)).map(|ratio| ratio.to_string())]
+        });
+        let cells: Option<Vec<String>> = cells.collect();
+        table.rows.extend(cells.map(|cells| [what.to_owned()].into_iter().chain(cells).collect()));
+    }
+    if table.rows.len() < 2 {
+        table.rows.clear();
+    }
+    table
+}
+
+/// What one more receiver costs in writes to shared cache lines.
+fn lines_written(record: &Record) -> Table {
+    let title = "Cache lines written in the ring's segment, for 1,000 messages of 32 bytes (counted)";
+    let mut table =
+        Table::new(title, ["receivers", "by the sender", "by all receivers", "fetched by all receivers"]);
+    for count in &record.lines_written {
+        let per_thousand = |lines: u64| lines as f64 * 1e3 / count.messages.max(1) as f64;
+        let sender = per_thousand(count.by_sender);
+        table.rows.push(vec![
+            count.receivers.to_string(),
+            three(sender),
+            three(per_thousand(count.by_receivers)),
+            three(sender * count.receivers as f64),
+        ]);
+    }
+    table
+}
+
 fn verdict_table(record: &Record) -> Table {
     let mut table = Table::new("Targets", ["target", "measured", ""]);
     for verdict in verdicts(record) {
@@ -222,7 +270,8 @@ fn remarks(record: &Record) -> Vec<String> {
     }
     for system in &record.systems {
         let (wrong, failed) = results.faults(&system.name);
-        if wrong > 0 {
+        // Without waiting for receivers, messages are lost by design.
+        if wrong > 0 && system.name != "ring-lossy" {
             remarks.push(format!("{}: {wrong} messages lost, disordered or torn.", system.title));
         }
         for why in failed {

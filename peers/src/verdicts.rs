@@ -18,6 +18,7 @@ pub(crate) struct Verdict {
 const OURS: [&str; 2] = ["ring", "ring-lines"];
 const OURS_LARGE: [&str; 2] = ["ring-64m", "ring-lines-64m"];
 const BACKLOG_32: Metric = Metric::Throughput { bytes: 32, regime: Regime::Backlog };
+const CONTENDED_32: Metric = Metric::Throughput { bytes: 32, regime: Regime::Contended };
 /// Rates at which latency has a target.
 const RATES_HZ: [u64; 3] = [250_000, 1_000_000, 10_000_000];
 /// A message is not late within this.
@@ -42,10 +43,13 @@ pub(crate) fn verdicts(record: &Record) -> Vec<Verdict> {
         times(4.0, &OURS, "aeron", "Aeron"),
         times(2.5, &OURS_LARGE, "aeron", "Aeron with our ring at 64 MiB"),
         times(4.0, &OURS, "boost", "boost, push and pop"),
-        times(4.0, &OURS, "boost-batch", "boost, push and consume_all"),
+        times(1.0, &OURS, "disruptor", "disruptor"),
+        times(0.8, &OURS, "boost-batch", "boost, push and consume_all"),
         times(2.0, &OURS, "rtrb", "rtrb, push and pop"),
-        times(2.0, &OURS, "rtrb-batch", "rtrb, push and chunks"),
+        times(0.8, &OURS, "rtrb-batch", "rtrb, push and chunks"),
     ]);
+    let contended = |ours: &str| results.ratio((ours, CONTENDED_32), ("aeron", CONTENDED_32));
+    verdicts.push(Verdict::at_least("32 B, contended: at least Aeron's", best(&OURS, contended, true), 1.0));
     let long = Metric::Throughput { bytes: 1500, regime: Regime::Backlog };
     let limits = ["copy-512k", "copy-8m"];
     let limit = limits.into_iter().max_by(|a, b| {
@@ -115,7 +119,10 @@ fn latency(record: &Record, rate_hz: u64, verdicts: &mut Vec<Verdict>) {
     verdicts.push(Verdict::judged(&target, best(&OURS, ratio, false), is_below));
 
     let p99 = |system: &str| results.latency(system, metric, |latency| latency.p99_ns);
-    let peers = record.systems.iter().filter(|system| system.peer != "ring" && system.peer != "limits");
+    let peers = record
+        .systems
+        .iter()
+        .filter(|system| !["ring", "limits", "promises"].contains(&system.peer.as_str()));
     let peer = peers
         .filter_map(|system| Some((system.name.as_str(), p99(&system.name)?)))
         .min_by(|a, b| a.1.median.total_cmp(&b.1.median));

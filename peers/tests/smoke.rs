@@ -24,6 +24,10 @@ fn every_system_carries_every_message() {
             assert!(done.is_object(), "{figure}");
             let sent = done["sent"]["messages"].as_u64().unwrap();
             for one in done["received"].as_array().unwrap() {
+                // It loses messages by design.
+                if *name == "ring-lossy" {
+                    continue;
+                }
                 assert_eq!(
                     (&one["lost"], &one["disordered"], &one["torn"]),
                     (&0.into(), &0.into(), &0.into()),

@@ -4,6 +4,7 @@ mod copying;
 mod crossbeam;
 mod disruptor;
 mod line;
+mod promises;
 mod ring;
 mod rtrb;
 mod slot;
@@ -20,6 +21,7 @@ mod zeromq;
 
 use crate::case::{Metric, Regime};
 use crate::stage::Stage;
+pub(crate) use promises::{LinesWritten, lines_written};
 
 /// A system under measurement.
 pub(crate) struct System {
@@ -61,6 +63,8 @@ pub(crate) enum Scope {
     Line,
     /// Throughput at full speed.
     Copy,
+    /// Throughput of 32 bytes.
+    Promise,
 }
 
 /// The highest pace, which only ours is asked for.
@@ -76,6 +80,7 @@ impl System {
             (Scope::Line, metric) => metric == Metric::Bounce,
             (Scope::Copy, metric) => matches!(metric, Metric::Throughput { regime: Regime::Backlog, .. }),
             (Scope::Queue, metric) => matches!(metric, Metric::Throughput { .. }),
+            (Scope::Promise, metric) => matches!(metric, Metric::Throughput { bytes: 32, .. }),
             (Scope::Ours, metric) => metric != Metric::Bounce,
         }
     }
@@ -93,6 +98,9 @@ pub(crate) const SYSTEMS: &[System] = &[
     ring::LINES_LARGE,
     spsc::SINGLE,
     spsc::BATCH,
+    promises::THREADS,
+    promises::SHOWN,
+    promises::LOSSY,
     #[cfg(feature = "boost")]
     boost::SINGLE,
     #[cfg(feature = "boost")]

@@ -10,7 +10,7 @@ use crate::message::Message;
 use crate::stage::{Role, Stage};
 
 /// Frames that one look may give.
-const BATCH: u64 = 1024;
+pub(super) const BATCH: u64 = 1024;
 
 const fn system(name: &'static str, title: &'static str, settings: &'static str) -> System {
     System { name, title, peer: "ring", place: Place::Processes, scope: Scope::Ours, settings, run }
@@ -55,7 +55,7 @@ fn run_fixed<const N: usize>(stage: &Stage) -> anyhow::Result<()> {
     }
 }
 
-fn name(stage: &Stage) -> anyhow::Result<Name> {
+pub(super) fn name(stage: &Stage) -> anyhow::Result<Name> {
     Name::new(&stage.case.id).context("the case's id is no name")
 }
 
@@ -65,7 +65,7 @@ fn options(system: &str) -> Options {
     Options { capacity, framing, ..Options::default() }
 }
 
-struct Inlet(Publisher);
+pub(super) struct Inlet(pub(super) Publisher);
 
 impl Sender for Inlet {
     #[inline]
@@ -77,7 +77,7 @@ impl Sender for Inlet {
     }
 }
 
-struct Outlet(Subscriber);
+pub(super) struct Outlet(pub(super) Subscriber);
 
 impl Receiver for Outlet {
     #[inline]
