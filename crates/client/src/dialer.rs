@@ -57,6 +57,10 @@ pub trait Role<A> {
     fn directory(&self) -> &Directory;
     /// Handles a connection that has opened.
     fn connected(&mut self, now: Nanos, out: &mut dyn Outbox);
+    /// Prefetches for the messages behind the next one.
+    fn expect(&mut self, following: rssl::Following<'_>) {
+        let _ = following;
+    }
     /// Handles a message of the peer.
     fn message(&mut self, now: Nanos, bytes: &[u8], out: &mut dyn Outbox, application: &mut A);
     /// Handles a connection that is lost, or that failed to open.
@@ -66,7 +70,7 @@ pub trait Role<A> {
 }
 
 macro_rules! role {
-    ($role:ident: $application:ident, $event:ident $(, $directory:ident)?) => {
+    ($role:ident: $application:ident, $event:ident $(, $directory:ident, $expect:ident)?) => {
         impl<A: $application> Role<A> for $role {
             fn directory(&self) -> &Directory {
                 self.directory()
@@ -75,6 +79,10 @@ macro_rules! role {
             fn connected(&mut self, now: Nanos, out: &mut dyn Outbox) {
                 self.connected(now, out);
             }
+
+            $(fn $expect(&mut self, following: rssl::Following<'_>) {
+                self.expect(following);
+            })?
 
             fn message(&mut self, now: Nanos, bytes: &[u8], out: &mut dyn Outbox, application: &mut A) {
                 self.message(now, bytes, out, application);
@@ -107,7 +115,7 @@ macro_rules! role {
     };
 }
 
-role!(Consumer: ConsumerApplication, ConsumerEvent, Directory);
+role!(Consumer: ConsumerApplication, ConsumerEvent, Directory, expect);
 role!(NiProvider: NiProviderApplication, NiProviderEvent);
 
 /// The role's requests to its connection that are not done yet.
@@ -327,7 +335,8 @@ where
 {
     type Error = Infallible;
 
-    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> Result<(), Infallible> {
+    fn event(&mut self, delivery: Delivery<'_, '_>) -> Result<(), Infallible> {
+        let Delivery { id, event, following, sender, now } = delivery;
         let Self { dialed, application } = self;
         let Dialed { role, open, wants, endpoints, endpoint, dictionary, json, .. } = &mut **dialed;
         if open.id != Some(id) {
@@ -342,6 +351,7 @@ where
                 role.connected(now, &mut open.messages.outbox(sender));
             }
             rssl::Event::Message(received) => {
+                role.expect(following);
                 let mut driven = Driven { application: &mut **application, wants };
                 let Ok(()) = open.messages.receive(received, sender, |message, out| {
                     role.message(now, message, out, &mut driven);

@@ -92,7 +92,7 @@ struct Receiving<'a, S: Serve> {
 impl<S: Serve> Handler for Receiving<'_, S> {
     type Error = Infallible;
 
-    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> Result<(), Infallible> {
+    fn event(&mut self, Delivery { id, event, sender, now, .. }: Delivery<'_, '_>) -> Result<(), Infallible> {
         let Self { connections, server, failed } = self;
         let message = match event {
             Event::Connected(agreed) => {

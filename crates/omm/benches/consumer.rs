@@ -5,7 +5,8 @@
 //! cargo bench -p tapeline-omm --bench consumer -- [--core N] [--seconds S] [--repeats N] [--json]
 //! ```
 //!
-//! `update/N` is one update, of one of N items that are open, in turn over all of them in a scattered order. `publish/N` is one
+//! `update/N` is one update, of one of N items that are open, in turn over all of them in a scattered order; `expected/N` the same,
+//! prefetched for by sixteen. `publish/N` is one
 //! update that is encoded already, for one of N streams that have the item open, in turn over all of them; `write/N` one that is
 //! written where the connection sends it from, as the performance tools write theirs.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
@@ -144,6 +145,31 @@ fn publishing(bench: &mut Bench) {
     });
 }
 
+/// Updates as `update/N` has them, prefetched for sixteen at a time, as a connection with many received messages does.
+fn expecting(bench: &mut Bench) {
+    const COUNT: usize = 100_000;
+    let (mut consumer, ids) = ready(COUNT);
+    let mut update = [0; 64];
+    let header = update_header(&mut update, Domain::MARKET_PRICE, 0, UpdateType::QUOTE, DataType::FIELD_LIST);
+    let len = header.unwrap() + 3;
+    let mut updates = [update; 16];
+    let mut out = Queue::new(1 << 16);
+    let mut application = |_: &mut Consumer, _: &mut dyn Outbox, event: ConsumerEvent<'_>| {
+        black_box(matches!(event, ConsumerEvent::Message { .. }));
+    };
+    bench.add(("expected", COUNT, "scattered"), len as f64, move |place| {
+        if place % updates.len() == 0 {
+            for (number, update) in updates.iter_mut().enumerate() {
+                let id = ids[((place + number).wrapping_mul(2_654_435_761)) % COUNT];
+                tapeline_omm::rwf::patch_stream_id(update, id).unwrap();
+            }
+        }
+        consumer.expect(updates[place % updates.len() + 1..].iter().map(|update| &update[..len]));
+        consumer.message(NOW, &updates[place % updates.len()][..len], &mut out, &mut application);
+        len as u64
+    });
+}
+
 fn main() {
     let mut bench = Bench::new("consumer");
     publishing(&mut bench);
@@ -170,5 +196,6 @@ fn main() {
             told
         });
     }
+    expecting(&mut bench);
     bench.print();
 }

@@ -9,8 +9,8 @@ use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{
-    AcceptorHandle, Compression, ConnectionSettings, ConnectionType, Event, Reactor, Sent, SubProtocol,
-    Version,
+    AcceptorHandle, Compression, ConnectionId, ConnectionSettings, ConnectionType, Delivery, Event, Handler,
+    Reactor, Sent, SubProtocol, Version,
 };
 use world::{NOW, REQUEST, SECOND, World, bytes, settings};
 
@@ -41,6 +41,55 @@ fn messages_go_both_ways_with_every_compression() {
             world.until(|world| world.received(near).len() == sent.len());
             assert!(world.received(far) == sent && world.received(near) == sent, "{asked:?} {has:?}");
         }
+    }
+}
+
+/// The messages of one connection, and for each the messages that had arrived behind it.
+struct Following {
+    of: ConnectionId,
+    messages: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
+}
+
+impl Handler for Following {
+    type Error = std::convert::Infallible;
+
+    fn event(&mut self, delivery: Delivery<'_, '_>) -> Result<(), Self::Error> {
+        if let (true, Event::Message(message)) = (delivery.id == self.of, delivery.event) {
+            self.messages.push((message.to_vec(), delivery.following.map(<[u8]>::to_vec).collect()));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn the_messages_behind_a_message_are_shown_with_it() {
+    for compression in [Compression::None, Compression::Lz4] {
+        let both = settings(|settings| settings.compression_type = compression);
+        let (mut world, near, far) = World::pair(&both, &both);
+        let mut sender = world.reactor.sender(near).unwrap();
+        // Plain, packed, plain, in fragments, packed.
+        let lengths = [100, 101, 50, 51, 52, 400, 20_000, 60, 61, 70];
+        for (index, length) in lengths.into_iter().enumerate() {
+            let message = bytes(length, 9);
+            let is_packed = matches!(index, 2..=4 | 7..=8);
+            let sent = if is_packed { sender.pack(&message) } else { sender.send(&message) };
+            assert_eq!(sent, Sent::Queued);
+        }
+        sender.flush();
+        let mut following = Following { of: far, messages: Vec::new() };
+        while following.messages.len() < lengths.len() {
+            world.reactor.wait(Duration::from_secs(20)).unwrap();
+            world.reactor.handle(&mut following, world.now).unwrap();
+        }
+        let messages = &following.messages;
+        for (index, (_, behind)) in messages.iter().enumerate() {
+            let later = messages[index + 1..].iter().map(|(message, _)| message);
+            assert!(behind.iter().zip(later).all(|(shown, later)| shown == later), "behind message {index}");
+        }
+        let shown = |index: usize| messages[index].1.len();
+        // What the socket brought at once can vary. What is compressed or in fragments ends what is shown.
+        assert!((0..=5).all(|index| shown(index) <= 5 - index), "{compression:?}");
+        assert!([shown(2), shown(3)].iter().all(|count| *count > 0), "packed together, {compression:?}");
     }
 }
 

@@ -352,7 +352,7 @@ struct SourcesTurn<'a, T, P> {
 impl<T: Time, P: Publish> Handler for SourcesTurn<'_, T, P> {
     type Error = Refused;
 
-    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> Result<(), Refused> {
+    fn event(&mut self, Delivery { id, event, sender, now, .. }: Delivery<'_, '_>) -> Result<(), Refused> {
         let Self { sources, links, lines, clock, to, .. } = self;
         match event {
             Event::Connected(agreed) => {

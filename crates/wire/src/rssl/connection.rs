@@ -6,6 +6,7 @@ use tapeline_nanos::Nanos;
 
 use super::fault::{Fault, Reason};
 use super::output::{Output, Sent};
+use super::receiver::Following;
 use super::session::{Event, Found, Negotiated, Session};
 use super::settings::ConnectionSettings;
 use super::transport::Transport;
@@ -279,19 +280,21 @@ impl Connection {
         self.session.output().unsent()
     }
 
-    /// Returns the last event, and the sender to answer it.
+    /// Returns the last event, the messages behind it, and the sender to answer it.
     #[inline]
-    pub(super) fn event(&mut self, found: Option<Found>) -> (Event<'_>, Sender<'_>) {
-        let Self { transport, session, input, broken, reason, .. } = self;
+    pub(super) fn event(&mut self, found: Option<Found>) -> (Event<'_>, Following<'_>, Sender<'_>) {
+        let Self { transport, session, input, broken, reason, looked_at, .. } = self;
         let (event, output) = match (found, &*reason) {
             (Some(found), _) => {
-                let (event, output) = session.event_and_output(found, input.bytes());
-                return (event, Sender { output, transport, broken: Some(broken) });
+                let input = input.bytes();
+                let following = session.following(input.get(*looked_at..).unwrap_or_default());
+                let (event, output) = session.event_and_output(found, input);
+                return (event, following, Sender { output, transport, broken: Some(broken) });
             }
             (None, Some(reason)) => (Event::Closed(reason), session.output()),
             (None, None) => (Event::Closed(&Reason::Local), session.output()),
         };
-        (event, Sender { output, transport, broken: None })
+        (event, Following::default(), Sender { output, transport, broken: None })
     }
 
     pub(super) fn sender(&mut self) -> Sender<'_> {

@@ -4,6 +4,7 @@ use tapeline_nanos::Nanos;
 
 use super::connection::Sender;
 use super::reactor::{ConnectionId, Reactor};
+use super::receiver::Following;
 use super::session::Event;
 
 /// An event of a connection, and what a [`Handler`] needs to answer it.
@@ -13,6 +14,8 @@ pub struct Delivery<'r, 's> {
     pub id: ConnectionId,
     /// The event.
     pub event: Event<'r>,
+    /// The messages that have arrived behind the event.
+    pub following: Following<'r>,
     /// Sends on that connection.
     pub sender: &'r mut Sender<'s>,
     /// The time of the call of [`Reactor::handle`].
@@ -51,9 +54,9 @@ impl Reactor {
     #[inline]
     pub fn handle<H: Handler>(&mut self, handler: &mut H, now: Nanos) -> Result<bool, H::Error> {
         let mut is_busy = false;
-        while let Some((id, event, mut sender)) = self.next(now) {
+        while let Some((id, event, following, mut sender)) = self.next_and_following(now) {
             is_busy = true;
-            handler.event(Delivery { id, event, sender: &mut sender, now })?;
+            handler.event(Delivery { id, event, following, sender: &mut sender, now })?;
             if !handler.after(self, id, now)? {
                 break;
             }

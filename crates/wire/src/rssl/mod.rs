@@ -81,6 +81,7 @@ pub use in_memory::FarEnd;
 pub use mio::Waker;
 pub use output::{Output, Sent};
 pub use reactor::{ConnectionId, Reactor};
+pub use receiver::Following;
 pub use session::{Event, Negotiated, Session};
 pub use settings::{Compression, ConnectionSettings, ConnectionType};
 pub use tls::{Tls, TlsVersions};

@@ -16,6 +16,7 @@ use super::connection::{Connection, Progress, Sender};
 use super::fault::{Fault, Reason};
 use super::handshake::Version;
 use super::in_memory::{self, FarEnd};
+use super::receiver::Following;
 use super::session::{Event, Found, Negotiated, Session};
 use super::settings::ConnectionSettings;
 use super::transport::Transport;
@@ -351,11 +352,21 @@ impl Reactor {
     /// turn: call [`wait`](Self::wait) next, which does not sleep if there is more to do.
     #[inline]
     pub fn next(&mut self, now: Nanos) -> Option<(ConnectionId, Event<'_>, Sender<'_>)> {
+        let (id, event, _, sender) = self.next_and_following(now)?;
+        Some((id, event, sender))
+    }
+
+    /// Returns the next event as [`next`](Self::next) does, with the messages behind it.
+    #[inline]
+    pub(super) fn next_and_following(
+        &mut self,
+        now: Nanos,
+    ) -> Option<(ConnectionId, Event<'_>, Following<'_>, Sender<'_>)> {
         let (slot, found) = self.advance(now)?;
         let id = self.id(slot);
         self.touch(slot);
-        let (event, sender) = self.slots[slot as usize].connection.as_mut()?.event(found);
-        Some((id, event, sender))
+        let (event, following, sender) = self.slots[slot as usize].connection.as_mut()?.event(found);
+        Some((id, event, following, sender))
     }
 
     /// Delivers the last message of a connection once more, as an event, after the other connections had their turn: for a

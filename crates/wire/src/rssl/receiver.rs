@@ -128,6 +128,16 @@ impl Receiver {
         &place[span.start..span.end]
     }
 
+    /// Returns the messages in `rest`, the input behind the last message.
+    #[inline]
+    pub(super) fn following<'a>(&self, rest: &'a [u8]) -> Following<'a> {
+        match (self.begun, &self.half) {
+            (Begun::Nothing, None) => Following { rest, packed: 0 },
+            (Begun::Packed(left), None) => Following { rest, packed: left },
+            _ => Following::default(),
+        }
+    }
+
     /// Returns the number of frames read so far, including pings.
     pub(super) fn frames(&self) -> u64 {
         self.frames
@@ -253,6 +263,49 @@ impl Receiver {
         Ok(message(consumed, Span { place: Place::Assembled, start: 0, end }))
     }
 }
+
+/// The messages that have arrived behind an event and are events later, as far as they are whole and uncompressed. For prefetching: a
+/// message here may still prove malformed.
+#[derive(Clone, Debug, Default)]
+pub struct Following<'a> {
+    rest: &'a [u8],
+    /// Bytes at the front that are the rest of a packed frame.
+    packed: usize,
+}
+
+impl<'a> Iterator for Following<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        loop {
+            if self.packed > 0 {
+                let [high, low, ..] = *self.rest else { return None };
+                let end = 2 + usize::from(u16::from_be_bytes([high, low]));
+                self.packed = self.packed.checked_sub(end)?;
+                let message = self.rest.get(2..end)?;
+                self.rest = &self.rest[end..];
+                return Some(message);
+            }
+            let [high, low, flags, ..] = *self.rest else { return None };
+            let (frame, rest) = self.rest.split_at_checked(usize::from(u16::from_be_bytes([high, low])))?;
+            let payload = frame.get(HEADER..)?;
+            match flags {
+                flag::DATA => {
+                    self.rest = rest;
+                    if !payload.is_empty() {
+                        return Some(payload);
+                    }
+                }
+                PACKED => (self.rest, self.packed) = (&self.rest[HEADER..], payload.len()),
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// The flags of an uncompressed frame of several messages.
+const PACKED: u8 = flag::DATA | flag::PACKED;
 
 enum Step {
     /// Consume this many bytes and continue.

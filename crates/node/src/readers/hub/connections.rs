@@ -255,7 +255,7 @@ enum Remaining {
 impl Handler for ClientsTurn<'_> {
     type Error = Infallible;
 
-    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> Result<(), Infallible> {
+    fn event(&mut self, Delivery { id, event, sender, now, .. }: Delivery<'_, '_>) -> Result<(), Infallible> {
         let Self { clients, hub, cost, remaining } = self;
         if !matches!(event, Event::Message(_)) {
             *cost += CONNECTION_COST;

@@ -397,7 +397,10 @@ impl Handler for Working<'_> {
     type Error = anyhow::Error;
 
     #[inline]
-    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> anyhow::Result<()> {
+    fn event(
+        &mut self,
+        Delivery { id, event, following, sender, now }: Delivery<'_, '_>,
+    ) -> anyhow::Result<()> {
         let Some(number) = self.servers.iter().position(|server| server.connection == Some(id)) else {
             return Ok(());
         };
@@ -405,6 +408,7 @@ impl Handler for Working<'_> {
         match event {
             Event::Message(received) => {
                 server.heard = now;
+                server.consumer.expect(following);
                 let (consumer, room, mut hearing) = server.hearing(self.taking);
                 room.receive(received, sender, |message, out| {
                     consumer.message(now, message, out, &mut hearing);

@@ -246,7 +246,7 @@ impl Handler for Working<'_> {
     type Error = anyhow::Error;
 
     #[inline]
-    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> anyhow::Result<()> {
+    fn event(&mut self, Delivery { id, event, sender, now, .. }: Delivery<'_, '_>) -> anyhow::Result<()> {
         if self.connection != Some(id) {
             return Ok(());
         }

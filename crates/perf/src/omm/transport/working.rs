@@ -290,7 +290,7 @@ impl Handler for Working {
     type Error = Infallible;
 
     #[inline]
-    fn event(&mut self, Delivery { id, event, sender, now }: Delivery<'_, '_>) -> Result<(), Infallible> {
+    fn event(&mut self, Delivery { id, event, sender, now, .. }: Delivery<'_, '_>) -> Result<(), Infallible> {
         let Self { flows, places, last, link, plan, was_connected, over, .. } = self;
         if flows.get(*last).is_none_or(|flow| flow.id != id) {
             *last = places.get(&id).copied().unwrap_or(usize::MAX);

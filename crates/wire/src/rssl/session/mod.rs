@@ -17,7 +17,7 @@ use tapeline_nanos::Nanos;
 use super::fault::{Fault, Reason};
 use super::handshake::Version;
 use super::output::Output;
-use super::receiver::{Place, Receiver, Span};
+use super::receiver::{Following, Place, Receiver, Span};
 use super::settings::{Compression, ConnectionSettings, ConnectionType};
 use super::websocket::{self, Unwrap};
 use crate::impls::shown;
@@ -327,6 +327,15 @@ impl Session {
         match (&mut self.receiver, self.phase) {
             (Some(receiver), Phase::Open) => Ok(receiver.take(input)?),
             _ => self.open(input),
+        }
+    }
+
+    /// Returns the messages in `rest`, the input behind the last event; none on a WebSocket.
+    #[inline]
+    pub(super) fn following<'a>(&self, rest: &'a [u8]) -> Following<'a> {
+        match (&self.carrier, &self.receiver) {
+            (Carrier::Plain, Some(receiver)) => receiver.following(rest),
+            _ => Following::default(),
         }
     }
 
