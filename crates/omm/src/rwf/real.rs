@@ -70,6 +70,19 @@ const SCALES: [[f64; 2]; Hint::FRACTION_MAX.0 as usize + 1] = {
     scales
 };
 
+/// Powers of ten, up to the maximum number of places.
+const POWERS: [f64; 15] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14];
+
+/// The whole number nearest to a float in the range of `i64`, halves away from zero: [`f64::round`] without its call of the
+/// mathematical library.
+#[inline]
+fn rounded(float: f64) -> i64 {
+    let whole = float as i64;
+    // Exact: a float with a fraction is in the range in which every whole number is a float.
+    let fraction = float - whole as f64;
+    whole + i64::from(fraction >= 0.5) - i64::from(fraction <= -0.5)
+}
+
 /// Decimal or fractional number that keeps the form in which it was published.
 ///
 /// `==` compares the form: 1.0 and 1 differ. [`Real::compare`] compares the value. Formatting gives exact decimal text
@@ -109,18 +122,31 @@ impl Real {
     /// fit. `None` if not even its whole part fits in 64 bits, and for infinities and NaN.
     #[must_use]
     pub fn nearest(number: f64) -> Option<Self> {
-        let (mut power, mut nearest) = (1.0, None);
-        for places in 0..=14_u8 {
-            let scaled = (number * power).round();
+        Self::nearest_that(number, |again| again == number)
+    }
+
+    /// As [`nearest`](Self::nearest), for a `f32`: the decimal number with the fewest places that rounds to it.
+    #[must_use]
+    pub fn nearest_f32(number: f32) -> Option<Self> {
+        Self::nearest_that(number.into(), |again| again as f32 == number)
+    }
+
+    /// The decimal number with the fewest places whose double `is_same`.
+    #[inline]
+    fn nearest_that(number: f64, is_same: impl Fn(f64) -> bool) -> Option<Self> {
+        let mut nearest = None;
+        // Powers up to 10^22 are exact, so there is one rounding in each direction.
+        for (places, power) in (0..).zip(POWERS) {
+            let scaled = number * power;
             // Below 2^63, so that the mantissa is exact.
             if scaled.is_nan() || scaled.abs() >= 9.2e18 {
                 break;
             }
-            nearest = Some(Self::decimal(scaled as i64, places));
-            if scaled / power == number {
+            let mantissa = rounded(scaled);
+            nearest = Some(Self::decimal(mantissa, places));
+            if is_same(mantissa as f64 / power) {
                 break;
             }
-            power *= 10.0;
         }
         nearest
     }
@@ -351,6 +377,8 @@ mod tests {
         ] {
             assert_eq!(Real::nearest(number), real, "{number}");
         }
+        assert_eq!(Real::nearest_f32(0.1), Some(real(1, 13)));
+        assert_eq!(Real::nearest(f64::from(0.1_f32)), Some(real(10_000_000_149_012, 0)));
     }
 
     #[test]

@@ -7,8 +7,6 @@ use tapeline_omm::{Date, DateTime, Fid, FieldListEncoder, Full, Real, Time};
 const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
 const NS_PER_DAY: i64 = 86_400 * NS_PER_S;
-/// Powers of ten, up to the maximum number of decimals of a REAL.
-const SCALES: [f64; 15] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14];
 /// Below this limit every whole number is exactly one float.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 /// The RMTES escape that switches to UTF-8.
@@ -95,54 +93,30 @@ fn number(
         Said::Whole(number) if is_whole => number as f64,
         _ => return None,
     };
-    let number = match said {
+    let number = || match said {
         Said::Whole(number) => Some(number),
         // Rounded to the nearest integer, if the float is in the exact range.
-        _ => (float.abs() < EXACT).then(|| nearest(float)),
+        _ => (float.abs() < EXACT).then(|| float.round() as i64),
     };
     Some(match (is, said) {
         (DataType::FLOAT, _) => fields.float(fid, float as f32),
         (DataType::DOUBLE, _) => fields.double(fid, float),
         (DataType::REAL, Said::Whole(number)) => fields.real(fid, Real::integer(number)),
         (DataType::REAL, _) => fields.real(fid, decimal(float, kind == Type::REAL)?),
-        (DataType::UINT, _) => fields.uint(fid, u64::try_from(number?).ok()?),
-        (DataType::ENUM, _) => fields.enumeration(fid, u16::try_from(number?).ok()?),
-        (DataType::INT, _) => fields.int(fid, number?),
+        (DataType::UINT, _) => fields.uint(fid, u64::try_from(number()?).ok()?),
+        (DataType::ENUM, _) => fields.enumeration(fid, u16::try_from(number()?).ok()?),
+        (DataType::INT, _) => fields.int(fid, number()?),
         _ => return None,
     })
 }
 
-/// Returns the number with the fewest decimals that is equal to this float, or with the maximum number of
-/// decimals; `None` beyond 2^63. With `is_real` the float was a 32-bit one, and the result must convert back
-/// to the same one.
+/// Returns the number with the fewest decimals that is equal to this float, or with the maximum number of decimals; `None`
+/// beyond 2^63. With `is_real` the float was a 32-bit one, and the result must convert back to the same one.
 pub fn decimal(number: f64, is_real: bool) -> Option<Real> {
     if number.is_infinite() {
         return Some(if number > 0.0 { Real::INFINITY } else { Real::MINUS_INFINITY });
     }
-    let mut last = None;
-    // Powers up to 10^22 are exact, so there is one rounding in each direction.
-    for (places, scale) in (0..).zip(SCALES) {
-        let scaled = number * scale;
-        if scaled.abs() >= EXACT && last.is_some() || scaled.abs() >= i64::MAX as f64 {
-            break;
-        }
-        let mantissa = nearest(scaled);
-        last = Some(Real::decimal(mantissa, places));
-        let again = mantissa as f64 / scale;
-        if again == number || is_real && again as f32 == number as f32 {
-            break;
-        }
-    }
-    last
-}
-
-/// The whole number nearest to a float in the range of `i64`, halves away from zero: [`f64::round`] without its call
-/// of the mathematical library.
-fn nearest(float: f64) -> i64 {
-    let whole = float as i64;
-    // Exact: a float with a fraction is in the range in which every whole number is a float.
-    let fraction = float - whole as f64;
-    whole + i64::from(fraction >= 0.5) - i64::from(fraction <= -0.5)
+    if is_real { Real::nearest_f32(number as f32) } else { Real::nearest(number) }
 }
 
 /// A whole number of any width; `None` for a null.
