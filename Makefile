@@ -197,6 +197,12 @@ python: ## build the Python package into target/python, and run its tests in an 
 	scripts/python
 .PHONY: python
 
+ops: ## check ops/ and the runbook: a real Prometheus gets data for each query of the dashboard, and each alert fires for its fault; ARGS=ALERT checks one
+	@scripts/setup ops
+	$(CARGO) build --release $(locked) --workspace --bin tapeline
+	tests/ops/check.py $(target_dir)/release/tapeline $(ARGS)
+.PHONY: ops
+
 bench-python: ## measure the Python package beside databento, lseg-data and Parquet (in an environment of its own)
 	@scripts/setup python
 	$(CARGO) build --profile dist $(locked) --workspace --bin tapeline
