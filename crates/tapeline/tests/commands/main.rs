@@ -65,6 +65,7 @@ mod recovery;
 mod remains;
 mod report;
 mod ring;
+mod service_manager;
 mod shared_data;
 mod stage;
 mod stat;
