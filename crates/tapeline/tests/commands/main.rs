@@ -27,6 +27,7 @@ mod journal_import;
 mod journal_serve;
 mod kdb;
 mod kdb_client;
+mod kept_formats;
 mod omm;
 mod omm_capture;
 mod omm_decode;
