@@ -55,10 +55,11 @@ impl RunArgs {
                 );
                 supervised::ready();
             }
+            // At the end, the last message to the service manager says so.
             if !stopped.requested() {
                 exchanges.iter_mut().for_each(SimulatedExchange::turn);
+                heartbeat.iter_mut().for_each(Heartbeat::beat);
             }
-            heartbeat.iter_mut().for_each(Heartbeat::beat);
         });
         plant.at_end(supervised::stopping);
         match self.format {

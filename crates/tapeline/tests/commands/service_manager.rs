@@ -55,9 +55,15 @@ fn a_service_manager_hears_of_readiness_health_reload_and_end() {
     hears_next(&listener, "READY=1");
 
     plant.ask_to_end();
-    hears_next(&listener, "STOPPING=1");
     plant.says();
     assert!(plant.child.wait().unwrap().success());
+    // The plant has ended: what it has said is there.
+    listener.set_nonblocking(true).unwrap();
+    let mut bytes = [0; 4_096];
+    let messages =
+        std::iter::from_fn(|| listener.recv(&mut bytes).ok().map(|length| bytes[..length].to_vec()));
+    let last = messages.last().expect("a message");
+    assert_eq!(String::from_utf8(last).unwrap(), "STOPPING=1\nSTATUS=ending");
 }
 
 #[test]
