@@ -107,7 +107,7 @@ fn for_cores(cores: &[usize]) -> Proposal {
     let before = "systemctl daemon-reload && systemctl restart 'tapeline@*'".to_owned();
     Proposal {
         topic: "cores of plants",
-        found: format!("any; {} are named", cores_text(cores)),
+        found: format!("any; --cores names {}", cores_text(cores)),
         why: "the threads of a plant stay on these cores, and `cpu` in its configuration can pin each to one of them",
         file: DropIn::Cores,
         settings: vec![(format!("CPUAffinity={}", figures::list(cores)), before)],

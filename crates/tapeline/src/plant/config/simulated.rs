@@ -99,7 +99,7 @@ mod tests {
                 format!("{ITCH}simulate = \"10k\"\n{outside}"),
                 "simulate in a feed with the line 192.0.2.1:26477",
             ),
-            (format!("{ITCH}simulate = \"fast\"\n{here}"), "\"fast\" is not a rate"),
+            (format!("{ITCH}simulate = \"fast\"\n{here}"), "'fast' is not a rate"),
             (format!("{ITCH}simulate = \"0\"\n{here}"), "simulate is 0 messages a second"),
             (format!("{iex}simulate = \"1k\"\n{here}"), "simulate in a feed of the protocol iex-deep-1.0"),
             (format!("{ITCH}simulate = \"1k\"\n{three}"), "simulate in a feed with 3 lines"),
