@@ -245,6 +245,24 @@ interop-rtsdk: ## run LSEG's performance tools in C and C++ (your build in RTSDK
 		$(tests) --quiet --test interop -- every_tool --nocapture
 .PHONY: interop-rtsdk
 
+# The profile of the packages' binary. In continuous integration the one that is built by then.
+PROFILE ?= $(if $(CI),release,dist)
+packages: ## build .deb, .rpm, a static tarball, an image for containers and the list of parts into target/packages; PROFILE=release is quick
+	@scripts/setup packages
+	CARGO='$(CARGO)' PROFILE=$(PROFILE) scripts/packages
+	$(if $(CI),PROFILE=$(PROFILE) scripts/packages-check)
+.PHONY: packages
+
+packages-check: ## as root: install, run, upgrade and remove the packages in a bare Debian 12, also under systemd
+	@scripts/setup packages
+	PROFILE=$(PROFILE) scripts/packages-check
+.PHONY: packages-check
+
+release: ## check everything that a release of VERSION=… needs, build its packages, and say what is left to do by hand
+	@scripts/setup packages
+	CARGO='$(CARGO)' scripts/release '$(VERSION)'
+.PHONY: release
+
 clean: ## remove build output; run folders stay
 	$(CARGO) clean
 

@@ -31,6 +31,7 @@ pub mod config;
 mod error;
 mod events;
 mod inputs;
+mod liveness;
 mod plant;
 mod readers;
 pub mod report;
@@ -42,6 +43,7 @@ pub use self::config::Config;
 pub use self::error::{Error, Result};
 pub use self::events::{Event, Events, Severity};
 pub use self::inputs::{queue, soup, sources};
+pub use self::liveness::Liveness;
 pub use self::plant::{Ended, Plant};
 pub use self::readers::{
     cursor, hub, image_server, journal, journal_follower, kdb, stat, ticks, web, zeromq,

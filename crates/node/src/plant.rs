@@ -35,7 +35,7 @@ use crate::sources::RunningSources;
 use crate::stat::file::{self, Found};
 use crate::stat::snapshot;
 use crate::zeromq::RunningZeromq;
-use crate::{Error, Result, Stop, web};
+use crate::{Error, Liveness, Result, Stop, web};
 
 /// Sleeping subscribers are woken after this many datagrams, and after the last of a batch. With a larger
 /// number they would sleep through a burst; with a smaller one they would fall asleep again during it.
@@ -120,6 +120,7 @@ pub struct Plant {
     running: Running,
     threads: Threads,
     ready: Ready,
+    at_end: Option<Box<dyn FnOnce()>>,
 }
 
 impl fmt::Debug for Plant {
@@ -173,7 +174,7 @@ impl Plant {
             hub_memory_bytes: threads.hub.as_ref().map(|hub| hub.memory_bytes),
             ..Ready::of(&config)
         };
-        Ok(Self { config, running, threads, ready })
+        Ok(Self { config, running, threads, ready, at_end: None })
     }
 
     /// Returns where clients connect.
@@ -193,12 +194,26 @@ impl Plant {
         self.running.each_second = Some(Box::new(does));
     }
 
+    /// Sets a function that the plant's thread calls once, when the plant has published its last tick and before the other threads end.
+    pub fn at_end(&mut self, does: impl FnOnce() + 'static) {
+        self.at_end = Some(Box::new(does));
+    }
+
+    /// Returns the view of the plant for its supervisor.
+    #[must_use]
+    pub fn liveness(&self) -> Liveness {
+        Liveness(Arc::clone(&self.threads.latest))
+    }
+
     /// Publishes until the plant is stopped, or, with `until_end_of_session`, until every feed has ended its
     /// session. Then ends the ring, sends the clients what is queued for them, and ends the threads.
     #[must_use]
     pub fn run(self, until_end_of_session: bool) -> Ended {
-        let Self { config, mut running, threads, .. } = self;
+        let Self { config, mut running, threads, at_end, .. } = self;
         let refused = running.run(&config, until_end_of_session).err();
+        if let Some(at_end) = at_end {
+            at_end();
+        }
         let mut report = running.report(&config, refused.as_ref());
         let mut failed = Failed::default();
         threads.end(running, &mut report, &mut failed);
@@ -214,6 +229,7 @@ struct Threads {
     image_server: Option<Reader<()>>,
     web: Option<Server>,
     counting: Counting,
+    latest: Arc<LatestSnapshot>,
 }
 
 /// Tells whether a gate holds a subscriber back, which exempts the subscriber from the stall limit meanwhile.
@@ -279,7 +295,7 @@ impl Threads {
             zeromq: zeromq.as_ref().map(RunningZeromq::standing),
         };
         let counting = Counting::start(config, of_plant, of_hub, (progress, served), &latest, events)?;
-        let threads = Self { journal, hub, zeromq, kdb, image_server, web, counting };
+        let threads = Self { journal, hub, zeromq, kdb, image_server, web, counting, latest };
         Ok((threads, Beside { sources, rows, snapshots, after, excuses }))
     }
 

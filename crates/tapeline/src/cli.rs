@@ -47,11 +47,15 @@ pub(crate) enum Command {
     Jitter(tapeline_perf::jitter::Jitter),
     /// Check this machine's settings, and show the command that fixes each setting that costs latency
     Doctor(tapeline_perf::doctor::Doctor),
+    /// Print completions for bash, zsh or fish
+    Completions(crate::shell::Completions),
+    /// Write pages for man into a folder
+    Man(crate::shell::Man),
 }
 
 impl Command {
     /// Runs the subcommand to its end and returns the exit status of the process.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        run!(self, Command: Demo Plant Stat Feed Ring Journal Burst Omm Kdb Tick Report Jitter Doctor)
+        run!(self, Command: Demo Plant Stat Feed Ring Journal Burst Omm Kdb Tick Report Jitter Doctor Completions Man)
     }
 }

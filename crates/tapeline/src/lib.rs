@@ -32,6 +32,7 @@ mod omm;
 mod password;
 mod plant;
 mod ring;
+mod shell;
 mod stat;
 mod tick;
 

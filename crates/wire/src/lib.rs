@@ -6,7 +6,7 @@
 //! [`rssl`] is RSSL and WebSocket connections over TCP, [`zmtp`] a ZeroMQ publisher. [`local`] is streams
 //! between processes of one user on this machine. [`streams`] serves clients over TCP and such local streams
 //! in one loop. [`http`] is a small server for metrics and a page. [`interface`] finds a network interface by
-//! name or address.
+//! name or address. [`ServiceManager`] sends messages to systemd.
 //!
 //! `http`, `rssl`, `streams` and `zmtp` are features, all on by default. Without them the crate has no TLS, no HTTP and
 //! no event loop.
@@ -45,6 +45,7 @@ mod polling;
 pub mod pool;
 #[cfg(feature = "rssl")]
 pub mod rssl;
+mod service_manager;
 #[cfg(feature = "streams")]
 pub mod streams;
 pub mod tcp;
@@ -53,4 +54,5 @@ pub mod udp;
 pub mod zmtp;
 
 pub use error::Error;
+pub use service_manager::ServiceManager;
 pub use udp::wait_any;

@@ -218,8 +218,7 @@ fn memory_nodes(machine: &Machine) -> Found {
     let why = "memory of another node is farther away, and balancing takes pages from a running thread to move them (kernel, \
                admin-guide/sysctl/kernel: numa_balancing)";
     Ok(match used.as_slice() {
-        [_] => Finding::judged(!balances, found, "no balancing", why)
-            .by("sudo sysctl -w kernel.numa_balancing=0"),
+        [_] => Finding::judged(!balances, found, "no balancing", why).by_sysctl("kernel.numa_balancing=0"),
         _ => {
             let node = used.first().copied().unwrap_or(0);
             Finding::improvable(found, "plant, feeds and readers on one node", why)

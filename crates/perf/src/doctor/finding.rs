@@ -25,6 +25,17 @@ impl Severity {
     }
 }
 
+/// A setting that a file of the system can make last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Lasting {
+    /// Settings of `sysctl`, such as `net.core.rmem_max=16777216`, separated by blanks.
+    Sysctl(String),
+    /// A value for a file of the kernel, whose path has no leading slash.
+    KernelFile { path: &'static str, value: &'static str },
+    /// A setting of `logind.conf`.
+    Logind(String),
+}
+
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
@@ -37,11 +48,21 @@ pub(super) struct Finding {
     pub(super) why: Option<&'static str>,
     /// The command that changes the setting; `None` if no command can.
     pub(super) command: Option<String>,
+    /// The same setting for a file, if one can make it last.
+    #[serde(skip)]
+    pub(super) lasting: Option<Lasting>,
 }
 
 impl Finding {
     pub(super) fn good(found: impl Into<String>) -> Self {
-        Self { severity: Severity::Good, found: found.into(), better: None, why: None, command: None }
+        Self {
+            severity: Severity::Good,
+            found: found.into(),
+            better: None,
+            why: None,
+            command: None,
+            lasting: None,
+        }
     }
 
     pub(super) fn unknown(found: impl Into<String>) -> Self {
@@ -72,5 +93,22 @@ impl Finding {
     pub(super) fn by(self, command: impl Into<String>) -> Self {
         let command = self.better.is_some().then(|| command.into());
         Self { command, ..self }
+    }
+
+    /// Adds the command that changes settings of `sysctl`, and their lasting form, unless the setting is good.
+    pub(super) fn by_sysctl(self, settings: impl Into<String>) -> Self {
+        let settings = settings.into();
+        self.by(format!("sudo sysctl -w {settings}")).lasting(Lasting::Sysctl(settings))
+    }
+
+    /// Adds the command that writes a value into a file of the kernel, and its lasting form, unless the setting is good.
+    pub(super) fn by_writing(self, value: &'static str, path: &'static str) -> Self {
+        self.by(format!("echo {value} | sudo tee /{path}")).lasting(Lasting::KernelFile { path, value })
+    }
+
+    /// Adds the lasting form of the setting, unless the setting is good.
+    pub(super) fn lasting(self, lasting: Lasting) -> Self {
+        let lasting = self.better.is_some().then_some(lasting);
+        Self { lasting, ..self }
     }
 }

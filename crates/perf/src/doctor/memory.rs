@@ -2,7 +2,7 @@
 
 use tapeline_measure::Error;
 
-use super::finding::Finding;
+use super::finding::{Finding, Lasting};
 use super::machine::{Check, Found, Machine};
 
 pub(super) const CHECKS: [Check; 9] = [
@@ -31,7 +31,7 @@ fn huge_pages(machine: &Machine) -> Found {
     let why = "order books ask for them, and are a quarter to a third slower without (docs/adr/0006); given to all, any thread \
                may wait while one is made (kernel, admin-guide/mm/transhuge)";
     Ok(Finding::improvable(choice, "madvise", why)
-        .by("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"))
+        .by_writing("madvise", "sys/kernel/mm/transparent_hugepage/enabled"))
 }
 
 fn defragmenting(machine: &Machine) -> Found {
@@ -40,7 +40,7 @@ fn defragmenting(machine: &Machine) -> Found {
                defrag)";
     let is_good = choice != "always";
     Ok(Finding::judged(is_good, choice, "defer+madvise: only for those that ask", why)
-        .by("echo defer+madvise | sudo tee /sys/kernel/mm/transparent_hugepage/defrag"))
+        .by_writing("defer+madvise", "sys/kernel/mm/transparent_hugepage/defrag"))
 }
 
 fn huge_pages_of_rings(machine: &Machine) -> Found {
@@ -48,7 +48,7 @@ fn huge_pages_of_rings(machine: &Machine) -> Found {
     let why = "ring pub --huge-pages has none for shared memory otherwise (kernel, admin-guide/mm/transhuge: shmem_enabled)";
     let is_good = choice != "never" && choice != "deny";
     Ok(Finding::judged(is_good, choice, "advise", why)
-        .by("echo advise | sudo tee /sys/kernel/mm/transparent_hugepage/shmem_enabled"))
+        .by_writing("advise", "sys/kernel/mm/transparent_hugepage/shmem_enabled"))
 }
 
 fn reserved_huge_pages(machine: &Machine) -> Found {
@@ -63,8 +63,8 @@ fn reserved_huge_pages(machine: &Machine) -> Found {
     }
     let why = "nothing else can have them, and Tapeline takes none of this kind (kernel, admin-guide/mm/hugetlbpage)";
     let better = "as many as the programs that ask for them use";
-    let command = format!("sudo sysctl -w vm.nr_hugepages={}", reserved.saturating_sub_unsigned(free));
-    Ok(Finding::improvable(format!("{reserved}, of which {free} are idle"), better, why).by(command))
+    let setting = format!("vm.nr_hugepages={}", reserved.saturating_sub_unsigned(free));
+    Ok(Finding::improvable(format!("{reserved}, of which {free} are idle"), better, why).by_sysctl(setting))
 }
 
 fn room_for_rings(machine: &Machine) -> Found {
@@ -105,7 +105,8 @@ fn rings_of_who_logs_out(machine: &Machine) -> Found {
                system (logind.conf(5))";
     Ok(Finding::improvable(format!("RemoveIPC={removes}"), "RemoveIPC=no", why)
         .by("sudo mkdir -p /etc/systemd/logind.conf.d && printf '[Login]\\nRemoveIPC=no\\n' | sudo tee \
-         /etc/systemd/logind.conf.d/tapeline.conf && sudo systemctl restart systemd-logind"))
+         /etc/systemd/logind.conf.d/tapeline.conf && sudo systemctl restart systemd-logind")
+        .lasting(Lasting::Logind("RemoveIPC=no".to_owned())))
 }
 
 fn swapping(machine: &Machine) -> Found {
@@ -116,7 +117,7 @@ fn swapping(machine: &Machine) -> Found {
     let swappiness = machine.files.number("proc/sys/vm/swappiness")?;
     let found = format!("{} MiB of swap, vm.swappiness {swappiness}", swap / 1024);
     let why = "a page of an idle program's that was swapped out costs a read of a disk when it wakes (kernel, admin-guide/sysctl/vm)";
-    Ok(Finding::judged(swappiness <= 1, found, "vm.swappiness 1", why).by("sudo sysctl -w vm.swappiness=1"))
+    Ok(Finding::judged(swappiness <= 1, found, "vm.swappiness 1", why).by_sysctl("vm.swappiness=1"))
 }
 
 fn zone_reclaim(machine: &Machine) -> Found {
@@ -126,7 +127,7 @@ fn zone_reclaim(machine: &Machine) -> Found {
     }
     let why = "a thread that asks for memory waits while its node is searched for pages to give up (kernel, \
                admin-guide/sysctl/vm: zone_reclaim_mode)";
-    Ok(Finding::improvable(format!("mode {mode}"), "off", why).by("sudo sysctl -w vm.zone_reclaim_mode=0"))
+    Ok(Finding::improvable(format!("mode {mode}"), "off", why).by_sysctl("vm.zone_reclaim_mode=0"))
 }
 
 fn locked_memory(machine: &Machine) -> Found {

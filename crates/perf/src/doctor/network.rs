@@ -36,7 +36,7 @@ fn send_buffers(machine: &Machine) -> Found {
 fn buffers(setting: &str, most: i64, wanted: i64, why: &'static str) -> Finding {
     let kib = |bytes: i64| format!("{} KiB", figures::thousands((bytes / 1024).unsigned_abs()));
     let found = format!("up to {}", kib(most));
-    Finding::judged(most >= wanted, found, kib(wanted), why).by(format!("sudo sysctl -w {setting}={wanted}"))
+    Finding::judged(most >= wanted, found, kib(wanted), why).by_sysctl(format!("{setting}={wanted}"))
 }
 
 fn datagrams_lost(machine: &Machine) -> Found {
@@ -79,7 +79,7 @@ fn backlog(machine: &Machine) -> Found {
                        admin-guide/sysctl/net: netdev_max_backlog)";
             let better = length.saturating_mul(8);
             Finding::improvable(found, format!("{better} packets"), why)
-                .by(format!("sudo sysctl -w net.core.netdev_max_backlog={better}"))
+                .by_sysctl(format!("net.core.netdev_max_backlog={better}"))
         }
     })
 }
@@ -92,7 +92,7 @@ fn busy_polling(machine: &Machine) -> Found {
                core (kernel, admin-guide/sysctl/net: recommended 50)";
     let better = "50 µs each, where cores can be spared and the card can";
     Ok(Finding::judged(reads > 0 && polls > 0, found, better, why)
-        .by("sudo sysctl -w net.core.busy_read=50 net.core.busy_poll=50"))
+        .by_sysctl("net.core.busy_read=50 net.core.busy_poll=50"))
 }
 
 fn congestion_control(machine: &Machine) -> Found {
@@ -100,7 +100,7 @@ fn congestion_control(machine: &Machine) -> Found {
     let why = "bbr spreads what is sent over time by the rate that it found before: a burst to clients nearby waits for its \
                timers (draft-ietf-ccwg-bbr: pacing)";
     Ok(Finding::judged(control != "bbr", &control, "cubic, for clients nearby", why)
-        .by("sudo sysctl -w net.ipv4.tcp_congestion_control=cubic"))
+        .by_sysctl("net.ipv4.tcp_congestion_control=cubic"))
 }
 
 fn slow_start(machine: &Machine) -> Found {
@@ -109,5 +109,5 @@ fn slow_start(machine: &Machine) -> Found {
     }
     let why = "after a pause a connection may have only ten packets under way until they are answered, so a burst after quiet \
                takes round trips (kernel, networking/ip-sysctl; RFC 6928)";
-    Ok(Finding::improvable("on", "off", why).by("sudo sysctl -w net.ipv4.tcp_slow_start_after_idle=0"))
+    Ok(Finding::improvable("on", "off", why).by_sysctl("net.ipv4.tcp_slow_start_after_idle=0"))
 }

@@ -126,5 +126,5 @@ fn real_time_throttling(machine: &Machine) -> Found {
     let found = format!("{share} µs of each {period}");
     let why = "a thread that polls under SCHED_FIFO is stopped for the rest of each period (kernel, scheduler/sched-rt-group)";
     Ok(Finding::improvable(found, "off, with a core left for the system", why)
-        .by("sudo sysctl -w kernel.sched_rt_runtime_us=-1"))
+        .by_sysctl("kernel.sched_rt_runtime_us=-1"))
 }

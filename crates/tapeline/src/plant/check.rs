@@ -72,7 +72,7 @@ struct Memory {
 impl CheckArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let (faults, checked) = match config::read_all(&self.file) {
-            Ok(config) => {
+            Ok((config, _)) => {
                 let (runs, memory) = (Some(parts(&config)), Some(memory(&config)));
                 (files(&config), Checked { warnings: warnings(&config), runs, memory, ..Checked::default() })
             }

@@ -9,6 +9,7 @@ mod journal;
 mod kdb;
 mod port_conflicts;
 pub(crate) mod recovery;
+mod simulated;
 mod source;
 pub(crate) mod sources;
 mod symbols;
@@ -38,6 +39,7 @@ use tapeline_wire::pool;
 use tapeline_wire::udp::MAX_WAIT;
 use toml::Spanned;
 
+pub(crate) use self::simulated::SimulatedFeed;
 pub(crate) use self::source::Source;
 use self::source::span;
 use crate::tick::config::RawTickerplant;
@@ -123,6 +125,7 @@ struct RawFeed {
     venue: Option<Spanned<String>>,
     file: Option<Spanned<String>>,
     pace: Option<Spanned<String>>,
+    simulate: Option<Spanned<String>>,
     suffix: Option<Spanned<String>>,
     recovery: Option<recovery::RawRecovery>,
     #[serde(default)]
@@ -143,14 +146,22 @@ struct RawLine {
 /// # Errors
 /// One error for the first fault, with file, line, column and hint.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Config> {
+    read_with_exchanges(path).map(|(config, _)| config)
+}
+
+/// Reads and checks a configuration file. Returns the simulated exchanges to start too.
+///
+/// # Errors
+/// One error for the first fault, with file, line, column and hint.
+pub(crate) fn read_with_exchanges(path: &Path) -> anyhow::Result<(Config, Vec<SimulatedFeed>)> {
     read_all(path).map_err(|faults| first(path, faults))
 }
 
-/// Reads and checks a configuration file.
+/// Reads and checks a configuration file. Returns the simulated exchanges to start too.
 ///
 /// # Errors
 /// All faults, each with file, line, column and hint.
-pub(crate) fn read_all(path: &Path) -> Result<Config, Vec<anyhow::Error>> {
+pub(crate) fn read_all(path: &Path) -> Result<(Config, Vec<SimulatedFeed>), Vec<anyhow::Error>> {
     let text = std::fs::read_to_string(path).with_context(|| {
         let hint = "`tapeline plant sample > plant.toml` writes a commented one to start from";
         Hinted::new(format!("cannot read {}", paths::shown(&path)), hint)
@@ -190,7 +201,8 @@ fn set_services(hub: &mut HubConfig, sources: Option<&SourcesConfig>, has_own: b
 #[cfg(test)]
 pub(crate) fn parse(file: &str, text: &str) -> anyhow::Result<Config> {
     // Only the first fault: tests compare one.
-    faults::check(Path::new(file), text).map_err(|faults| faults.into_iter().next().expect("a fault"))
+    let checked = faults::check(Path::new(file), text).map(|(config, _)| config);
+    checked.map_err(|faults| faults.into_iter().next().expect("a fault"))
 }
 
 impl Source<'_> {
@@ -416,7 +428,7 @@ impl Source<'_> {
         let venue = self.or(venue, raw.name.get_ref().clone());
         let symbols = self.sound(self.symbols(raw.symbols, raw.symbols_file)).flatten();
         let suffix = self.suffix(raw.suffix, several.then_some(venue.as_str()))?;
-        Ok(Feed {
+        let feed = Feed {
             symbols,
             market_by_order: raw.market_by_order.is_some_and(Spanned::into_inner),
             suffix,
@@ -438,7 +450,9 @@ impl Source<'_> {
             name: raw.name.into_inner(),
             lines,
             file,
-        })
+        };
+        self.simulate(raw.simulate.as_ref(), &feed);
+        Ok(feed)
     }
 
     /// The settings of `[plant]` that depend on no other table.

@@ -10,6 +10,8 @@ pub(crate) mod report;
 mod resumed;
 mod run;
 pub(crate) mod serve;
+mod simulated;
+mod supervised;
 mod tally;
 mod watch;
 

@@ -10,6 +10,8 @@ use tapeline_node::report::Ready;
 use tapeline_node::{Ended, Plant};
 use tapeline_plant::Refused;
 
+use super::simulated::SimulatedExchange;
+use super::supervised::{self, Heartbeat};
 use super::{config, report};
 use crate::events;
 
@@ -34,26 +36,37 @@ impl RunArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         stop::outlive_file_limits()?;
-        let mut config = config::read(&self.config)?;
+        let (mut config, simulated) = config::read_with_exchanges(&self.config)?;
         if self.without_hub {
             config.hub = None;
         }
         let is_read_again = config.hub.as_ref().is_some_and(|hub| hub.access.reload.is_some());
         let mut plant = Plant::open(config, &stop.flag().into(), &events::printed())?;
-        if !is_read_again {
-            let again = Again::on_signal()?;
-            plant.each_second(move || {
-                if again.is_requested() {
-                    anstream::eprintln!(
-                        "note: SIGHUP reloads [hub.access], but this plant has none; Ctrl-C or SIGTERM ends it"
-                    );
-                }
-            });
-        }
+        // Without [hub.access] nobody else listens for SIGHUP, which would end the process.
+        let unused = if is_read_again { None } else { Some(Again::on_signal()?) };
+        let exchanges: anyhow::Result<Vec<_>> = simulated.into_iter().map(SimulatedExchange::start).collect();
+        let (mut exchanges, mut heartbeat) = (exchanges?, Heartbeat::of(plant.liveness()));
+        let stopped = stop.clone();
+        plant.each_second(move || {
+            if unused.as_ref().is_some_and(Again::is_requested) {
+                supervised::reloading();
+                anstream::eprintln!(
+                    "note: SIGHUP reloads [hub.access], but this plant has none; Ctrl-C or SIGTERM ends it"
+                );
+                supervised::ready();
+            }
+            // At the end, the last message to the service manager says so.
+            if !stopped.requested() {
+                exchanges.iter_mut().for_each(SimulatedExchange::turn);
+                heartbeat.iter_mut().for_each(Heartbeat::beat);
+            }
+        });
+        plant.at_end(supervised::stopping);
         match self.format {
             Format::Json => tapeline_console::output::print_json_line(plant.ready())?,
             Format::Table => eprintln_ready(plant.config(), plant.ready()),
         }
+        supervised::ready();
         let Ended { report, refused, failed } = plant.run(self.until_end_of_session);
         match self.format {
             Format::Json => tapeline_console::output::print_json_line(&report)?,

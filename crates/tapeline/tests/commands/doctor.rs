@@ -1,5 +1,7 @@
 //! `tapeline doctor` through the real binary, on the machine that runs the tests.
-use std::process::{Command, Output};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 fn doctor(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tapeline")).arg("doctor").args(arguments).output().unwrap()
@@ -75,6 +77,51 @@ fn what_cannot_be_is_explained() {
     );
     let output = doctor(&["--no-jitter", "--duration", "1s"]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn what_it_writes_after_asking_it_removes_again() {
+    let core = tapeline_measure::cores()[0].to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("machine");
+    let drop_in = root.join("etc/systemd/system/tapeline@.service.d/tapeline-cores.conf");
+    let asked = |answers: &str, arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+        command.arg("doctor").args(arguments).arg("--root").arg(&root);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The program may end before it has read every answer.
+        let _ = child.stdin.take().unwrap().write_all(answers.as_bytes());
+        child.wait_with_output().unwrap()
+    };
+    let apply = ["--cores", &core, "--apply"];
+
+    let nobody = asked("", &apply);
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(text(&nobody.stderr).contains("hint: --yes answers yes"), "{nobody:?}");
+    let no = asked(&"n\n".repeat(50), &apply);
+    assert!(no.status.success() && !root.exists(), "{no:?}");
+
+    // Yes to the first question, the cores of plants, and no to all others.
+    let one = asked(&("y\n".to_owned() + &"n\n".repeat(50)), &apply);
+    assert!(one.status.success(), "{one:?}");
+    assert!(text(&one.stderr).contains("write `CPUAffinity="), "{one:?}");
+    assert!(text(&one.stdout).contains("systemctl daemon-reload"), "{one:?}");
+    let written = std::fs::read_to_string(&drop_in).unwrap();
+    assert!(written.contains("\n[Service]\n# before: systemctl daemon-reload"), "{written}");
+    assert!(written.ends_with(&format!("\nCPUAffinity={core}\n")), "{written}");
+
+    let all = asked("", &["--cores", &core, "--apply", "--yes"]);
+    assert!(all.status.success(), "{all:?}");
+    let reverted = asked("", &["--revert", "--yes"]);
+    assert!(reverted.status.success() && text(&reverted.stdout).contains("removed "), "{reverted:?}");
+    let left = |folder: &Path| std::fs::read_dir(folder).map_or(0, Iterator::count);
+    assert!(!drop_in.parent().unwrap().exists());
+    for folder in ["etc/sysctl.d", "etc/tmpfiles.d", "etc/systemd/logind.conf.d"] {
+        assert_eq!(left(&root.join(folder)), 0, "{folder}");
+    }
+    let again = asked("", &["--revert", "--yes"]);
+    assert!(text(&again.stdout).contains("there is no file of `tapeline doctor --apply`"), "{again:?}");
 }
 
 #[test]

@@ -7,26 +7,7 @@ use crate::stat::snapshot::{LATE_NS, Snapshot};
 
 /// Whether the plant is healthy, and each check with its result.
 pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
-    let mut checks: Vec<(String, bool, String)> = Vec::new();
-    let mut thread = |name: &str, heard_ns: u64, ended: bool| {
-        let silent_ns = now.0.saturating_sub(heard_ns);
-        let says = match (heard_ns, ended) {
-            (_, true) => "ended".to_owned(),
-            (0, _) => "not begun".to_owned(),
-            _ => format!("last report {} ms ago", silent_ns / 1_000_000),
-        };
-        checks.push((name.to_owned(), heard_ns > 0 && !ended && silent_ns < LATE_NS, says));
-    };
-    thread("counters", snapshot.written_ns, false);
-    thread("plant", snapshot.heard_ns, false);
-    if let Some(hub) = &snapshot.hub {
-        thread("hub", hub.heard_ns, hub.ended);
-    }
-    for (name, outlet) in [("kdb", &snapshot.kdb), ("zeromq", &snapshot.zeromq)] {
-        if let Some(outlet) = outlet {
-            thread(name, outlet.heard_ns, outlet.ended);
-        }
-    }
+    let mut checks = of_threads(snapshot, now);
     let holder = holder(snapshot);
     let ring = match holder {
         _ if snapshot.ring_removed => "name removed: nobody can join".to_owned(),
@@ -62,6 +43,37 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
         is_well,
         json!({ "status": if is_well { "ok" } else { "failing" }, "plant": snapshot.plant, "checks": checks }),
     )
+}
+
+/// The checks of the plant's threads, each with its result.
+fn of_threads(snapshot: &Snapshot, now: Nanos) -> Vec<(String, bool, String)> {
+    let mut checks = Vec::new();
+    let mut thread = |name: &str, heard_ns: u64, ended: bool| {
+        let silent_ns = now.0.saturating_sub(heard_ns);
+        let says = match (heard_ns, ended) {
+            (_, true) => "ended".to_owned(),
+            (0, _) => "not begun".to_owned(),
+            _ => format!("last report {} ms ago", silent_ns / 1_000_000),
+        };
+        checks.push((name.to_owned(), heard_ns > 0 && !ended && silent_ns < LATE_NS, says));
+    };
+    thread("counters", snapshot.written_ns, false);
+    thread("plant", snapshot.heard_ns, false);
+    if let Some(hub) = &snapshot.hub {
+        thread("hub", hub.heard_ns, hub.ended);
+    }
+    for (name, outlet) in [("kdb", &snapshot.kdb), ("zeromq", &snapshot.zeromq)] {
+        if let Some(outlet) = outlet {
+            thread(name, outlet.heard_ns, outlet.ended);
+        }
+    }
+    checks
+}
+
+/// The first thread that has ended or hangs, and since when.
+pub(crate) fn failed_thread(snapshot: &Snapshot, now: Nanos) -> Option<String> {
+    let failed = of_threads(snapshot, now).into_iter().find(|(_, is_well, _)| !is_well);
+    failed.map(|(thread, _, says)| format!("{thread}: {says}"))
 }
 
 /// The reader that blocks the plant: the ring has no capacity for a tick until that reader continues.
@@ -131,6 +143,18 @@ mod tests {
                 said["checks"].as_array().unwrap().iter().filter(|one| one["ok"] == false).collect();
             assert_eq!((failing.len(), &failing[0]["check"]), (1, &json!(check)), "{said}");
         }
+    }
+
+    #[test]
+    fn a_thread_that_hangs_is_named_and_a_silent_feed_is_not_a_thread() {
+        assert_eq!(failed_thread(&well(), Nanos(NOW)), None);
+        let mut plant = well();
+        plant.feeds[0].state = "stale".to_owned();
+        plant.ring_removed = true;
+        assert_eq!(failed_thread(&plant, Nanos(NOW)), None, "a restart would not mend these");
+        plant.hub.as_mut().unwrap().heard_ns = NOW - LATE_NS;
+        assert_eq!(failed_thread(&plant, Nanos(NOW)).unwrap(), "hub: last report 5000 ms ago");
+        assert_eq!(failed_thread(&Snapshot::default(), Nanos(NOW)).unwrap(), "counters: not begun");
     }
 
     #[test]

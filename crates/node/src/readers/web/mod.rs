@@ -1,7 +1,7 @@
 //! `[hub.web]`: metrics, health and the live page over HTTP, on its own thread. It reads only the plant's
 //! counters, so that requests cost the plant and the hub nothing.
 
-mod health;
+pub(crate) mod health;
 pub(crate) mod metrics;
 
 use std::net::SocketAddr;

@@ -18,6 +18,7 @@ use toml::Spanned;
 
 use super::source::span;
 use super::{RawConfig, Source};
+use crate::plant::supervised;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,6 +89,15 @@ impl Reload for FromFile {
     }
 
     fn read(&self) -> Option<AccessConfig> {
+        supervised::reloading();
+        let read = self.read_files();
+        supervised::ready();
+        read
+    }
+}
+
+impl FromFile {
+    fn read_files(&self) -> Option<AccessConfig> {
         match read_access(&self.path) {
             Ok(config) => {
                 let (users, rules) = (config.access.users.len(), config.access.rules.len());

@@ -9,20 +9,20 @@ use tapeline_console::paths;
 use tapeline_node::Config;
 
 use super::source::quoted;
-use super::{RawConfig, Source};
+use super::{RawConfig, SimulatedFeed, Source};
 
 /// Maximum number of faults of keys that are reported: a file with more is another kind of file.
 const MOST: usize = 100;
 
-/// Checks the text of a configuration. Returns the configuration to run, or all faults.
-pub(super) fn check(path: &Path, text: &str) -> Result<Config, Vec<anyhow::Error>> {
+/// Checks the text of a configuration. Returns the configuration to run with its simulated exchanges, or all faults.
+pub(super) fn check(path: &Path, text: &str) -> Result<(Config, Vec<SimulatedFeed>), Vec<anyhow::Error>> {
     let source = Source::of(path, text);
     let config = source.raw().and_then(|raw| source.check(raw));
     let mut faults = source.faults.into_inner();
     let mut said = BTreeSet::new();
     faults.retain(|fault| said.insert(fault.to_string()));
     match config {
-        Some(config) if faults.is_empty() => Ok(config),
+        Some(config) if faults.is_empty() => Ok((config, source.simulated.into_inner())),
         _ => Err(faults),
     }
 }
@@ -31,7 +31,7 @@ impl<'a> Source<'a> {
     pub(crate) fn of(path: &Path, text: &'a str) -> Self {
         let path = paths::absolute(path);
         let file = paths::shown(&path).to_string();
-        Self { file, path, text, faults: RefCell::new(Vec::new()) }
+        Self { file, path, text, faults: RefCell::default(), simulated: RefCell::default() }
     }
 
     /// Returns the checked value. An error goes to the faults, and `otherwise` replaces the value, so that the rest

@@ -9,6 +9,8 @@ use tapeline_console::near::nearest;
 use tapeline_console::{Hinted, arguments};
 use toml::Spanned;
 
+use super::SimulatedFeed;
+
 /// A configuration's text, to locate faults in it.
 pub(crate) struct Source<'a> {
     /// The file's name as shown to people.
@@ -18,6 +20,8 @@ pub(crate) struct Source<'a> {
     pub(super) text: &'a str,
     /// The faults found so far; checking continues after a fault.
     pub(super) faults: RefCell<Vec<anyhow::Error>>,
+    /// The simulated exchanges found so far.
+    pub(super) simulated: RefCell<Vec<SimulatedFeed>>,
 }
 
 impl Source<'_> {
