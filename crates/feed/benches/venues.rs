@@ -105,6 +105,9 @@ fn books(messages: &[Vec<u8>]) -> u64 {
     drafts << 32 | (book.len(Side::Bid) as u64) << 16 | book.len(Side::Ask) as u64
 }
 
+/// What is done with all messages; the result shows that it was done.
+type Work = fn(&[Vec<u8>]) -> u64;
+
 fn main() {
     let (mut runs, mut is_bench) = (7, false);
     let mut arguments = std::env::args().skip(1);
@@ -125,8 +128,7 @@ fn main() {
     let clock = Clock::calibrate();
     let length: usize = messages.iter().map(Vec::len).sum();
     println!("{} messages, {} bytes on average", messages.len(), length / messages.len());
-    let work: [(&str, fn(&[Vec<u8>]) -> u64); 3] =
-        [("bytes", bytes), ("serde_json", trees), ("books", books)];
+    let work: [(&str, Work); 3] = [("bytes", bytes), ("serde_json", trees), ("books", books)];
     let mut rates = work.map(|_| Vec::new());
     let mut results = work.map(|_| None);
     for _ in 0..runs {

@@ -84,7 +84,7 @@ fn is_mark(tick: &Value) -> bool {
 
 /// The recorded messages, with the recorded snapshot; the script waits where the snapshot was recorded.
 fn recorded() -> Option<(Vec<Step>, Binance)> {
-    let path = shared("data/crypto-binance-20240808/usdm_btcusdt_20240808.gz")?;
+    let path = shared("crypto-binance-20240808/usdm_btcusdt_20240808.gz")?;
     let (mut script, mut snapshot) = (Vec::new(), None);
     for line in unpacked(&path).lines() {
         let (_, json) = line.split_once(' ').unwrap();
@@ -113,7 +113,7 @@ fn lose(script: &mut [Step], number: usize) -> usize {
 /// The published book is the one of `expected.json`.
 #[track_caller]
 fn check_expected(market: &Market) {
-    let expected = &expected("crypto-binance-20240808").unwrap()["files"][0];
+    let expected = &expected("crypto-binance-20240808/expected.json").unwrap()["files"][0];
     let truth = &expected["l2_book_from_snapshot_and_updates"];
     for (side, member) in [(Side::Bid, "bids"), (Side::Ask, "asks")] {
         let text = |value: &Value| trimmed(value.as_str().unwrap());

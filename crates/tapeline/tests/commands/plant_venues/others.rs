@@ -9,7 +9,7 @@ use crate::venue_server::{Behaviour, Books, Side, Step, VenueServer};
 
 /// The received messages of one of cryptofeed's recordings, and the subscribed symbols.
 fn recorded(file: &str, member: &str) -> Option<(Vec<Step>, Vec<String>)> {
-    let all = unpacked(&shared(&format!("data/crypto-ws-captures-2021/{file}"))?);
+    let all = unpacked(&shared(&format!("crypto-ws-captures-2021/{file}"))?);
     let sent =
         all.lines().find_map(|line| line.split_once(": {").filter(|(url, _)| url.contains("<-"))).unwrap().1;
     let sent: Value = serde_json::from_str(&format!("{{{sent}")).unwrap();
@@ -141,13 +141,17 @@ impl Behaviour for Kraken {
 #[test]
 fn a_lost_message_of_kraken_is_found_by_its_checksum() {
     let Some((mut script, symbols)) = recorded("KRAKEN.ws.50.0.txt.gz", "pair") else { return };
-    // A message with a new level near the best changes the checksum.
-    let is_one =
-        |step: &Step| matches!(step, Step::Send(text) if text.contains("SC/EUR") && text.contains("\"c\":"));
-    let lost = (0..script.len()).filter(|at| is_one(&script[*at])).nth(100).unwrap();
+    let checksum = |step: &Step| match step {
+        Step::Send(text) if text.contains("SC/EUR") => text.split("\"c\":").nth(1).map(str::to_owned),
+        _ => None,
+    };
+    // A message that changes the checksum: the checksum covers the best ten levels only.
+    let all: Vec<usize> = (0..script.len()).filter(|at| checksum(&script[*at]).is_some()).skip(100).collect();
+    let changes = |pair: &&[usize]| checksum(&script[pair[0]]) != checksum(&script[pair[1]]);
+    let lost = all.windows(2).find(changes).unwrap()[1];
     let Step::Send(text) = script[lost].clone() else { panic!("it is sent") };
     script[lost] = Step::Lose(text);
-    let after = (lost..script.len()).filter(|at| is_one(&script[*at])).nth(10).unwrap();
+    let after = all.iter().copied().filter(|at| *at > lost).nth(10).unwrap();
     script.insert(after, Step::AwaitSnapshots(1));
     script.push(Step::Send(
         r#"[1,[["1.00000","2.00000000","1618678160.000001","s","l",""]],"trade","SC/EUR"]"#.to_owned(),
