@@ -95,8 +95,17 @@ pub struct Price {
 pub struct DraftQuote {
     /// Price.
     pub price: Price,
-    /// Total size at that price, in units such as shares.
+    /// Total size at that price: with `size_decimals` decimals, in units such as shares.
     pub size: u64,
+    /// Decimals of the size: 0 for shares, more where parts of a unit are traded. At most 14.
+    pub size_decimals: u8,
+}
+
+impl DraftQuote {
+    /// Returns the size and its decimals.
+    pub(crate) const fn quantity(self) -> (u64, u8) {
+        (self.size, self.size_decimals)
+    }
 }
 
 /// A trade.
@@ -104,8 +113,10 @@ pub struct DraftQuote {
 pub struct Trade {
     /// Price.
     pub price: Price,
-    /// Size, in units such as shares.
+    /// Size, with `size_decimals` decimals, in units such as shares.
     pub size: u64,
+    /// Decimals of the size.
+    pub size_decimals: u8,
     /// The exchange's number of the trade; 0 if there is none.
     pub id: u64,
     /// The aggressor's side: that of the incoming order, if the feed states it.
@@ -200,8 +211,10 @@ pub struct Draft {
     pub trade: Option<Trade>,
     /// Time of that trade: ns since midnight, GMT. Left out together with the trade.
     pub trade_ns: Option<u64>,
-    /// Volume of today.
+    /// Volume of today, with `volume_decimals` decimals.
     pub volume: u64,
+    /// Decimals of the volume.
+    pub volume_decimals: u8,
     /// Number of trades of today.
     pub trades: u64,
     /// The trading status.
@@ -221,6 +234,7 @@ impl Draft {
         trade: None,
         trade_ns: None,
         volume: 0,
+        volume_decimals: 0,
         trades: 0,
         status: TradingStatus::UNDEFINED,
         reason: Reason([0; 8]),
@@ -230,7 +244,7 @@ impl Draft {
     pub const MAX_BYTES: usize = 288;
 
     /// Writes the changed fields and those of the detail, in ascending order of their ids. Prices are REAL with their decimals,
-    /// sizes and volumes REAL without decimals, times TIME in GMT.
+    /// sizes and volumes REAL with theirs, times TIME in GMT.
     ///
     /// # Errors
     /// [`Full`]: the buffer is too short.
@@ -251,17 +265,17 @@ impl Draft {
             price(fields, fid::ASK, self.ask.map(|quote| quote.price))?;
         }
         if changed.bid_size {
-            size(fields, fid::BIDSIZE, self.bid.map(|quote| quote.size))?;
+            size(fields, fid::BIDSIZE, self.bid.map(DraftQuote::quantity))?;
         }
         if changed.ask_size {
-            size(fields, fid::ASKSIZE, self.ask.map(|quote| quote.size))?;
+            size(fields, fid::ASKSIZE, self.ask.map(DraftQuote::quantity))?;
         }
         if changed.trade || changed.correction {
-            size(fields, fid::ACVOL_1, Some(self.volume))?;
-            size(fields, fid::NUM_MOVES, Some(self.trades))?;
+            size(fields, fid::ACVOL_1, Some((self.volume, self.volume_decimals)))?;
+            size(fields, fid::NUM_MOVES, Some((self.trades, 0)))?;
         }
         if changed.trade {
-            size(fields, fid::TRDVOL_1, self.trade.map(|trade| trade.size))?;
+            size(fields, fid::TRDVOL_1, self.trade.map(|trade| (trade.size, trade.size_decimals)))?;
             let id = self.trade.filter(|trade| trade.id > 0).map(|trade| Digits::of(trade.id));
             text(fields, fid::TRADE_ID, id.as_ref().map_or(&[], Digits::as_bytes))?;
         }
@@ -302,10 +316,16 @@ pub(crate) const fn side(side: Side) -> u16 {
     }
 }
 
-/// Returns a size or a volume; the largest REAL stands for any that is larger.
+/// Returns a size or a volume without decimals; the largest REAL stands for any that is larger.
 #[inline]
 pub(crate) fn whole(size: u64) -> Real {
     Real::integer(i64::try_from(size).unwrap_or(i64::MAX))
+}
+
+/// Returns a size or a volume with its decimals; the largest REAL stands for any that is larger.
+#[inline]
+pub(crate) fn quantity(size: u64, decimals: u8) -> Real {
+    if decimals == 0 { whole(size) } else { Real::decimal(i64::try_from(size).unwrap_or(i64::MAX), decimals) }
 }
 
 /// Writes a text; blank if it is empty.
@@ -323,9 +343,13 @@ pub(crate) fn price(fields: &mut FieldListEncoder<'_>, fid: Fid, value: Option<P
 }
 
 #[inline]
-pub(crate) fn size(fields: &mut FieldListEncoder<'_>, fid: Fid, value: Option<u64>) -> Result<(), Full> {
+pub(crate) fn size(
+    fields: &mut FieldListEncoder<'_>,
+    fid: Fid,
+    value: Option<(u64, u8)>,
+) -> Result<(), Full> {
     match value {
-        Some(value) => fields.real(fid, whole(value)),
+        Some((value, decimals)) => fields.real(fid, quantity(value, decimals)),
         None => fields.blank(fid),
     }
 }

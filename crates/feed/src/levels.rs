@@ -9,7 +9,7 @@
 //! use tapeline_feed::levels::{Level, Levels};
 //! use tapeline_feed::normalise::Instrument;
 //!
-//! let level = |mantissa, size| Level { side: Side::Bid, price: Price { mantissa, decimals: 2 }, size, orders: 1 };
+//! let level = |mantissa, size| Level { side: Side::Bid, price: Price { mantissa, decimals: 2 }, size, size_decimals: 0, orders: 1 };
 //! let (mut levels, es) = (Levels::default(), Instrument(1));
 //! levels.show(es, 0, [level(521_400, 17), level(521_375, 40)].into_iter());
 //! levels.begin();
@@ -39,9 +39,11 @@ pub struct Level {
     pub side: Side,
     /// Its price.
     pub price: Price,
-    /// Total size of the level's orders.
+    /// Total size of the level's orders, with `size_decimals` decimals.
     pub size: u64,
-    /// Number of orders.
+    /// Decimals of the size.
+    pub size_decimals: u8,
+    /// Number of orders; 0 if the source does not state it.
     pub orders: u32,
 }
 
@@ -162,7 +164,7 @@ mod tests {
     use super::*;
 
     fn level(side: Side, mantissa: i64, size: u64) -> Level {
-        Level { side, price: Price { mantissa, decimals: 0 }, size, orders: 1 }
+        Level { side, price: Price { mantissa, decimals: 0 }, size, size_decimals: 0, orders: 1 }
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! * [`itch`]: NASDAQ TotalView-ITCH 5.0 messages as views over the received bytes, and their encoders;
 //! * [`iex`]: IEX's TOPS 1.6 and DEEP 1.0 in IEX-TP, in the same way, with books of price levels;
 //! * [`dbn`]: Databento's files of market data, with their own books;
+//! * [`venues`]: public streams of crypto venues, with books joined from snapshots and differences;
 //! * [`book`]: order by order books of all symbols, with price levels, top of book and volume;
 //! * [`depth`]: the single orders, for feeds that publish them, and the changes by each message;
 //! * [`normalise`]: an exchange's message becomes a [`draft::Draft`] of an update in the Open Message Model's terms;
@@ -68,6 +69,7 @@ pub mod soupbintcp;
 pub mod summary;
 pub mod symbols;
 pub mod token_bucket;
+pub mod venues;
 mod wire;
 
 pub use framing::Framing;

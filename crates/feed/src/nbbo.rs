@@ -88,8 +88,8 @@ impl Nbbo {
     ) -> Result<(), Full> {
         draft::price(fields, fid::BID, self.bid.map(|best| best.quote.price))?;
         draft::price(fields, fid::ASK, self.ask.map(|best| best.quote.price))?;
-        draft::size(fields, fid::BIDSIZE, self.bid.map(|best| best.quote.size))?;
-        draft::size(fields, fid::ASKSIZE, self.ask.map(|best| best.quote.size))?;
+        draft::size(fields, fid::BIDSIZE, self.bid.map(|best| best.quote.quantity()))?;
+        draft::size(fields, fid::ASKSIZE, self.ask.map(|best| best.quote.quantity()))?;
         for (source, side) in [(fid::BID_SRC, self.bid), (fid::ASK_SRC, self.ask)] {
             match side {
                 Some(best) => fields.rmtes(source, name(best.venue).as_bytes())?,
@@ -232,13 +232,30 @@ fn better(best: &mut Option<(BestQuote, u64)>, standing: &Standing, venue: Venue
     let is_better = match best {
         None => true,
         Some((held, since)) => match compare(quote.price, held.quote.price) {
-            Ordering::Equal => (quote.size, Reverse(standing.since)) > (held.quote.size, Reverse(*since)),
+            Ordering::Equal => {
+                let sizes = compare_sizes(quote, held.quote);
+                sizes.then(Reverse(standing.since).cmp(&Reverse(*since))) == Ordering::Greater
+            }
             other => other == wanted,
         },
     };
     if is_better {
         *best = Some((BestQuote { quote, venue }, standing.since));
     }
+}
+
+/// Compares sizes that may have different decimals.
+#[inline]
+fn compare_sizes(left: DraftQuote, right: DraftQuote) -> Ordering {
+    if left.size_decimals == right.size_decimals {
+        return left.size.cmp(&right.size);
+    }
+    // At most 2^64 × 10^14.
+    let scaled = |quote: DraftQuote, other: DraftQuote| {
+        let more = other.size_decimals.saturating_sub(quote.size_decimals).min(14);
+        u128::from(quote.size) * 10_u128.pow(u32::from(more))
+    };
+    scaled(left, right).cmp(&scaled(right, left))
 }
 
 /// Compares prices that may have different decimals.
@@ -260,7 +277,7 @@ mod tests {
     use super::*;
 
     fn quote(cents: i64, size: u64) -> Option<DraftQuote> {
-        Some(DraftQuote { price: Price { mantissa: cents, decimals: 2 }, size })
+        Some(DraftQuote { price: Price { mantissa: cents, decimals: 2 }, size, size_decimals: 0 })
     }
 
     #[test]
@@ -285,7 +302,8 @@ mod tests {
 
     #[test]
     fn decimals_are_brought_together() {
-        let fine = |mantissa| Some(DraftQuote { price: Price { mantissa, decimals: 4 }, size: 1 });
+        let fine =
+            |mantissa| Some(DraftQuote { price: Price { mantissa, decimals: 4 }, size: 1, size_decimals: 0 });
         let mut all = Consolidated::new(2, 1);
         all.show(Venue(0), 0, quote(1000, 1), None, true).unwrap();
         assert_eq!(all.show(Venue(1), 0, fine(99_999), None, true), None);

@@ -17,6 +17,7 @@ use tapeline_nanos::Nanos;
 use crate::depth::{self, Depth};
 use crate::draft::{Detail, Draft};
 use crate::levels::Levels;
+use crate::venues::VenueFeed;
 
 /// Nanoseconds of a day.
 const DAY_NS: u64 = 86_400_000_000_000;
@@ -63,6 +64,8 @@ pub enum Normaliser {
     Iex(Iex),
     /// Databento's records.
     Dbn(Box<Dbn>),
+    /// A crypto venue's messages.
+    Venue(Box<VenueFeed>),
 }
 
 impl Normaliser {
@@ -73,7 +76,7 @@ impl Normaliser {
         match self {
             Self::Itch(itch) => itch.expect(messages),
             Self::Iex(iex) => iex.expect(messages),
-            Self::Dbn(_) => 0,
+            Self::Dbn(_) | Self::Venue(_) => 0,
         }
     }
 
@@ -85,7 +88,7 @@ impl Normaliser {
     pub fn apply_expected(&mut self, at: usize, bytes: &[u8]) -> Result<Applied, MalformedMessage> {
         match self {
             Self::Itch(itch) => itch.apply_expected(at, bytes),
-            Self::Iex(_) | Self::Dbn(_) => self.apply(bytes),
+            Self::Iex(_) | Self::Dbn(_) | Self::Venue(_) => self.apply(bytes),
         }
     }
 
@@ -99,6 +102,15 @@ impl Normaliser {
             Self::Itch(itch) => itch.apply_any(bytes),
             Self::Iex(iex) => iex.apply(bytes).map_err(|_| MalformedMessage),
             Self::Dbn(dbn) => dbn.apply(bytes).map_err(|_| MalformedMessage),
+            Self::Venue(venue) => venue.apply(bytes).map_err(|_| MalformedMessage),
+        }
+    }
+
+    /// Returns the next result of the last message: a venue's message may have several.
+    pub fn more(&mut self) -> Option<Applied> {
+        match self {
+            Self::Itch(_) | Self::Iex(_) | Self::Dbn(_) => None,
+            Self::Venue(venue) => venue.more(),
         }
     }
 
@@ -109,6 +121,7 @@ impl Normaliser {
             Self::Itch(itch) => itch.image(instrument),
             Self::Iex(iex) => iex.image(instrument),
             Self::Dbn(dbn) => dbn.image(instrument),
+            Self::Venue(venue) => venue.image(instrument),
         }
     }
 
@@ -119,6 +132,7 @@ impl Normaliser {
             Self::Itch(itch) => itch.detail(),
             Self::Iex(iex) => iex.detail(),
             Self::Dbn(dbn) => dbn.detail(),
+            Self::Venue(_) => None,
         }
     }
 
@@ -130,18 +144,21 @@ impl Normaliser {
             Self::Itch(itch) => itch.name(instrument),
             Self::Iex(iex) => iex.name(instrument),
             Self::Dbn(dbn) => dbn.name(instrument),
+            Self::Venue(venue) => venue.name(instrument),
         }
     }
 
     /// Returns all instruments that have a name, by number.
     pub fn instruments(&self) -> impl Iterator<Item = Instrument> {
-        let (mut itch, mut iex, mut dbn) = (None, None, None);
+        let (mut itch, mut iex, mut dbn, mut venue) = (None, None, None, None);
         match self {
             Self::Itch(feed) => itch = Some(feed.instruments()),
             Self::Iex(feed) => iex = Some(feed.instruments()),
             Self::Dbn(feed) => dbn = Some(feed.instruments()),
+            Self::Venue(feed) => venue = Some(feed.instruments()),
         }
-        itch.into_iter().flatten().chain(iex.into_iter().flatten()).chain(dbn.into_iter().flatten())
+        let before = itch.into_iter().flatten().chain(iex.into_iter().flatten());
+        before.chain(dbn.into_iter().flatten()).chain(venue.into_iter().flatten())
     }
 
     /// Returns the number of orders on the books; 0 for a protocol without orders.
@@ -149,7 +166,7 @@ impl Normaliser {
     pub fn live_orders(&self) -> usize {
         match self {
             Self::Itch(itch) => itch.books().live_orders(),
-            Self::Iex(_) => 0,
+            Self::Iex(_) | Self::Venue(_) => 0,
             Self::Dbn(dbn) => dbn.books().live_orders(),
         }
     }
@@ -159,7 +176,7 @@ impl Normaliser {
     pub fn unknown_orders(&self) -> u64 {
         match self {
             Self::Itch(itch) => itch.books().counters().unknown_reference.total(),
-            Self::Iex(_) | Self::Dbn(_) => 0,
+            Self::Iex(_) | Self::Dbn(_) | Self::Venue(_) => 0,
         }
     }
 
@@ -170,7 +187,7 @@ impl Normaliser {
                 itch.keep_orders(max_orders);
                 true
             }
-            Self::Iex(_) | Self::Dbn(_) => false,
+            Self::Iex(_) | Self::Dbn(_) | Self::Venue(_) => false,
         }
     }
 
@@ -180,7 +197,7 @@ impl Normaliser {
     pub fn depth(&self) -> Option<&Depth> {
         match self {
             Self::Itch(itch) => itch.depth(),
-            Self::Iex(_) | Self::Dbn(_) => None,
+            Self::Iex(_) | Self::Dbn(_) | Self::Venue(_) => None,
         }
     }
 
@@ -190,6 +207,7 @@ impl Normaliser {
     pub fn levels(&self) -> Option<&Levels> {
         match self {
             Self::Dbn(dbn) => Some(dbn.levels()),
+            Self::Venue(venue) => Some(venue.levels()),
             Self::Itch(_) | Self::Iex(_) => None,
         }
     }
@@ -199,7 +217,7 @@ impl Normaliser {
     pub fn order_summary(&self, instrument: Instrument) -> Option<depth::OrdersSummary> {
         match self {
             Self::Itch(itch) => itch.order_summary(instrument),
-            Self::Iex(_) | Self::Dbn(_) => None,
+            Self::Iex(_) | Self::Dbn(_) | Self::Venue(_) => None,
         }
     }
 
@@ -209,6 +227,7 @@ impl Normaliser {
             Self::Itch(itch) => itch.reset(),
             Self::Iex(iex) => iex.reset(),
             Self::Dbn(dbn) => dbn.reset(),
+            Self::Venue(venue) => venue.reset(),
         }
     }
 
@@ -217,7 +236,7 @@ impl Normaliser {
         match self {
             Self::Itch(itch) => itch.begin_day(midnight),
             // Their times count from 1970.
-            Self::Iex(_) | Self::Dbn(_) => {}
+            Self::Iex(_) | Self::Dbn(_) | Self::Venue(_) => {}
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::iex;
 use crate::line::Restart;
 use crate::normalise::{Dbn, Iex, Itch, Normaliser};
 use crate::symbols::{Filter, NumberFilter, Symbols};
+use crate::venues::{CryptoVenue, VenueFeed, VenueSettings};
 
 /// The protocol of a feed, from its datagrams to its messages.
 ///
@@ -24,11 +25,28 @@ pub enum Protocol {
     IexDeep,
     /// Databento's records, versions 1 to 3, from files.
     Dbn,
+    /// Binance's public streams.
+    Binance,
+    /// Coinbase Exchange's public channels.
+    Coinbase,
+    /// Kraken's public channels, version 1.
+    Kraken,
+    /// BitMEX's public tables.
+    Bitmex,
 }
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Self; 4] = [Self::ItchMoldUdp64, Self::IexTops, Self::IexDeep, Self::Dbn];
+    pub const ALL: [Self; 8] = [
+        Self::ItchMoldUdp64,
+        Self::IexTops,
+        Self::IexDeep,
+        Self::Dbn,
+        Self::Binance,
+        Self::Coinbase,
+        Self::Kraken,
+        Self::Bitmex,
+    ];
 
     /// Returns the name in configurations and reports.
     #[must_use]
@@ -38,6 +56,10 @@ impl Protocol {
             Self::IexTops => "iex-tops-1.6",
             Self::IexDeep => "iex-deep-1.0",
             Self::Dbn => "dbn",
+            Self::Binance => "binance",
+            Self::Coinbase => "coinbase",
+            Self::Kraken => "kraken",
+            Self::Bitmex => "bitmex",
         }
     }
 
@@ -48,7 +70,7 @@ impl Protocol {
             Self::ItchMoldUdp64 => &["nasdaq-itch-5.0"],
             Self::IexTops => &["tops16-iextp"],
             Self::IexDeep => &["deep10-iextp"],
-            Self::Dbn => &[],
+            Self::Dbn | Self::Binance | Self::Coinbase | Self::Kraken | Self::Bitmex => &[],
         }
     }
 
@@ -61,23 +83,35 @@ impl Protocol {
         Self::ALL.into_iter().find(is).ok_or(UnknownProtocol)
     }
 
-    /// Returns the transport; `None` for a protocol that exists in files only.
+    /// Returns the venue whose public streams the protocol is; `None` for any other protocol.
+    #[must_use]
+    pub const fn venue(self) -> Option<CryptoVenue> {
+        match self {
+            Self::Binance => Some(CryptoVenue::Binance),
+            Self::Coinbase => Some(CryptoVenue::Coinbase),
+            Self::Kraken => Some(CryptoVenue::Kraken),
+            Self::Bitmex => Some(CryptoVenue::Bitmex),
+            Self::ItchMoldUdp64 | Self::IexTops | Self::IexDeep | Self::Dbn => None,
+        }
+    }
+
+    /// Returns the transport of datagrams; `None` for a protocol that exists in files only, or on connections.
     #[must_use]
     pub const fn framing(self) -> Option<Framing> {
         match self {
             Self::ItchMoldUdp64 => Some(Framing::MoldUdp64),
             Self::IexTops | Self::IexDeep => Some(Framing::IexTp),
-            Self::Dbn => None,
+            Self::Dbn | Self::Binance | Self::Coinbase | Self::Kraken | Self::Bitmex => None,
         }
     }
 
     /// Returns `true` if a book is right only after all messages of the session: a book of orders, or of price levels with one level per change.
-    /// A complete quote stands for itself, and DBN's records state where a book begins.
+    /// A complete quote stands for itself, and DBN's records state where a book begins, and venues send a snapshot of it.
     #[must_use]
     pub const fn builds_on_history(self) -> bool {
         match self {
             Self::ItchMoldUdp64 | Self::IexDeep => true,
-            Self::IexTops | Self::Dbn => false,
+            Self::IexTops | Self::Dbn | Self::Binance | Self::Coinbase | Self::Kraken | Self::Bitmex => false,
         }
     }
 
@@ -86,7 +120,12 @@ impl Protocol {
     pub const fn restart(self) -> Restart {
         match self {
             // Sequences count through the whole session, so only the contents show a reset.
-            Self::ItchMoldUdp64 | Self::Dbn => Restart::Changed,
+            Self::ItchMoldUdp64
+            | Self::Dbn
+            | Self::Binance
+            | Self::Coinbase
+            | Self::Kraken
+            | Self::Bitmex => Restart::Changed,
             // The published sample of DEEP restarts eleven times under one session.
             Self::IexTops | Self::IexDeep => Restart::Reset,
         }
@@ -105,6 +144,7 @@ impl Protocol {
             Self::ItchMoldUdp64 => Filter::Itch(NumberFilter::new(symbols)),
             Self::IexTops | Self::IexDeep => Filter::Iex { symbols, passed_over: 0 },
             Self::Dbn => Filter::Dbn(dbn::DbnFilter::new(symbols)),
+            Self::Binance | Self::Coinbase | Self::Kraken | Self::Bitmex => Filter::Subscribed,
         }
     }
 
@@ -116,8 +156,17 @@ impl Protocol {
             Self::ItchMoldUdp64 => Normaliser::Itch(Itch::new(books, midnight)),
             Self::IexTops | Self::IexDeep => Normaliser::Iex(Iex::new(iex::IexSettings::default())),
             Self::Dbn => Normaliser::Dbn(Box::new(Dbn::new(dbn::DbnSettings::default()))),
+            Self::Binance => of_venue(CryptoVenue::Binance),
+            Self::Coinbase => of_venue(CryptoVenue::Coinbase),
+            Self::Kraken => of_venue(CryptoVenue::Kraken),
+            Self::Bitmex => of_venue(CryptoVenue::Bitmex),
         }
     }
+}
+
+/// Returns a venue's feed without symbols: those come with its settings.
+fn of_venue(venue: CryptoVenue) -> Normaliser {
+    Normaliser::Venue(Box::new(VenueFeed::new(VenueSettings::new(venue, []))))
 }
 
 /// The error for a name that no protocol has.

@@ -56,6 +56,19 @@ impl Symbols {
         Ok(symbols)
     }
 
+    /// Returns the whole names, in alphabetical order.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.names.iter().map(|name| &**name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Returns the prefixes, without their stars.
+    pub fn prefixes(&self) -> impl Iterator<Item = &str> {
+        self.prefixes.iter().map(|prefix| &**prefix)
+    }
+
     /// Adds the symbols that match one more pattern.
     ///
     /// # Errors
@@ -224,6 +237,8 @@ pub enum Filter {
     },
     /// DBN: by the instrument's number, which the file's metadata names.
     Dbn(dbn::DbnFilter),
+    /// Venues: the symbols are selected by subscription, so every message is wanted.
+    Subscribed,
 }
 
 impl Filter {
@@ -238,6 +253,7 @@ impl Filter {
                 wanted
             }
             Self::Dbn(numbers) => numbers.wants(message),
+            Self::Subscribed => true,
         }
     }
 
@@ -248,6 +264,7 @@ impl Filter {
             Self::Itch(numbers) => numbers.passed_over(),
             Self::Iex { passed_over, .. } => *passed_over,
             Self::Dbn(numbers) => numbers.passed_over(),
+            Self::Subscribed => 0,
         }
     }
 

@@ -119,7 +119,7 @@ fn each_change_becomes_its_kind_of_update() {
 #[test]
 fn the_largest_draft_fits_its_stated_size() {
     let price = Price { mantissa: i64::MIN, decimals: 14 };
-    let quote = Some(DraftQuote { price, size: u64::MAX });
+    let quote = Some(DraftQuote { price, size: u64::MAX, size_decimals: 14 });
     let draft = Draft {
         update: UpdateType::UNSPECIFIED,
         changed: Changed::ALL,
@@ -129,12 +129,14 @@ fn the_largest_draft_fits_its_stated_size() {
         trade: Some(Trade {
             price,
             size: u64::MAX,
+            size_decimals: 14,
             id: u64::MAX,
             aggressor: Some(Side::Ask),
             conditions: Conditions::new(*b"ABCDEF"),
         }),
         trade_ns: Some(86_399_999_999_999),
         volume: u64::MAX,
+        volume_decimals: 14,
         trades: u64::MAX,
         status: TradingStatus(u16::MAX),
         reason: Reason::new("ABCDEFGH"),

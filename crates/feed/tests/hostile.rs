@@ -9,7 +9,7 @@ use crate::mutations;
 
 use std::path::PathBuf;
 
-use invariants::{arbiter, capture, dbn, iex, itch, moldudp64, recovery, soupbintcp};
+use invariants::{arbiter, capture, dbn, iex, itch, moldudp64, recovery, soupbintcp, venues};
 
 /// Changed inputs for each decoder.
 const CHANGED: u32 = 10_000;
@@ -84,4 +84,9 @@ fn dbn_records_hold() {
 #[test]
 fn dbn_files_hold() {
     holds("dbn_file", dbn::file_seeds(), dbn::file);
+}
+
+#[test]
+fn venues_hold() {
+    holds("venues", venues::seeds(), venues::messages);
 }

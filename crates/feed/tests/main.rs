@@ -36,3 +36,4 @@ mod simulate;
 mod simulate_books;
 mod simulate_encode;
 mod soupbintcp;
+mod venues;

@@ -25,6 +25,7 @@ fn quote() -> impl Strategy<Value = Option<DraftQuote>> {
             DraftQuote {
                 price: Price { mantissa: (1_000 + cents) * if decimals == 4 { 100 } else { 1 }, decimals },
                 size,
+                size_decimals: 0,
             }
         }),
     )
@@ -121,7 +122,8 @@ proptest! {
 
 #[test]
 fn the_fields_name_venues_and_state() {
-    let quote = |cents, size| DraftQuote { price: Price { mantissa: cents, decimals: 2 }, size };
+    let quote =
+        |cents, size| DraftQuote { price: Price { mantissa: cents, decimals: 2 }, size, size_decimals: 0 };
     let best = Nbbo {
         bid: Some(BestQuote { quote: quote(1_000, 300), venue: Venue(0) }),
         ask: Some(BestQuote { quote: quote(1_000, u64::MAX), venue: Venue(1) }),

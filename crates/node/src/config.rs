@@ -9,9 +9,11 @@ use std::time::Duration;
 use tapeline_feed::Protocol;
 use tapeline_feed::soupbintcp::{Password, Username};
 use tapeline_feed::symbols::Symbols;
+use tapeline_feed::venues::VenueSettings;
 use tapeline_measure::Nanos;
 use tapeline_plant::sources::{self, Policy, Sourcing};
 use tapeline_plant::{ConsolidationSettings, MidnightBefore, PublishPolicy};
+use tapeline_wire::web_client::Url;
 use tapeline_wire::{pool, rssl};
 
 use crate::hub::HubConfig;
@@ -73,6 +75,8 @@ pub const MAX_ITEMS: usize = 100_000;
 /// Default of the time after which a silent line is stale: feeds send a heartbeat each second, so three in a
 /// row are missing.
 pub const STALE_AFTER: Duration = Duration::from_secs(3);
+/// Default of that time for a venue's stream: a quiet market sends nothing, but the venue answers a ping.
+pub const VENUE_STALE_AFTER: Duration = Duration::from_secs(30);
 /// Default socket buffer of each line, in bytes.
 pub const RECEIVE_BUFFER: usize = 4 << 20;
 /// Default of the time that messages wait for a missing one.
@@ -130,6 +134,7 @@ impl Feed {
             recovery: None,
             lines: Vec::new(),
             file: None,
+            stream: None,
         }
     }
 }
@@ -190,6 +195,21 @@ pub struct Feed {
     pub lines: Vec<Line>,
     /// The file that replaces the lines.
     pub file: Option<Recording>,
+    /// The public stream of a crypto venue, which replaces the lines.
+    pub stream: Option<VenueStream>,
+}
+
+/// The public stream of a crypto venue. [`Feed::stale_after`] is the time without any message after which the connection is made again.
+#[derive(Debug, Clone)]
+pub struct VenueStream {
+    /// The venue, its symbols and the limits of their books.
+    pub settings: VenueSettings,
+    /// Address of the WebSocket.
+    pub url: Url,
+    /// Address of the snapshots, for venues that serve them by HTTPS.
+    pub snapshot_url: Option<Url>,
+    /// TLS settings; needed for addresses that ask for TLS.
+    pub tls: Option<rssl::Tls>,
 }
 
 /// A file that replaces a feed's lines, played as if it arrived now.

@@ -23,6 +23,7 @@ use crate::image_server;
 use crate::inputs::intake::{Complaints, LONGEST_SLEEP, Source};
 use crate::inputs::recorded::Recorded;
 use crate::inputs::recovery::Recovery;
+use crate::inputs::venue::VenueInput;
 use crate::journal::{Gate, RunningJournal};
 use crate::kdb::publishing::Publishing;
 use crate::kdb::{KdbReport, RunningKdb};
@@ -53,12 +54,13 @@ const QUIET_NS: i64 = 20_000_000;
 /// How often the clock is compared with the kernel's and the note is rewritten.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
-/// One feed with its sockets, or the file that takes their place.
+/// One feed with its sockets, or the file or the stream that takes their place.
 struct Inlet {
     name: String,
     channel: Channel,
     source: Source,
     file: Option<Recorded>,
+    stream: Option<VenueInput>,
     recovery: Option<Recovery>,
     /// The first sequence number of a late start, as last reported to the operator.
     told_late: Option<u64>,
@@ -85,6 +87,23 @@ impl Inlet {
             );
         }
         self.told_late = late;
+    }
+
+    /// Takes what comes from a file or a stream instead of lines; returns the number of messages.
+    fn take_beside_lines(
+        &mut self,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<usize, Refused> {
+        let played = match &mut self.file {
+            Some(file) => file.play(&mut self.channel, clock, to)?,
+            None => 0,
+        };
+        let received = match &mut self.stream {
+            Some(stream) => stream.turn(&mut self.channel, clock, to)?,
+            None => 0,
+        };
+        Ok(played + received)
     }
 
     /// Whether no more input is expected.
@@ -455,12 +474,9 @@ impl Running {
                     Ok(())
                 })?;
                 taken += turn.taken;
-                let mut all_read = turn.all_read;
-                if let Some(file) = &mut inlet.file {
-                    let played = file.play(&mut inlet.channel, &self.clock, &mut self.sequencer)?;
-                    taken += played;
-                    all_read &= played == 0;
-                }
+                let come = inlet.take_beside_lines(&self.clock, &mut self.sequencer)?;
+                taken += come;
+                let all_read = turn.all_read && come == 0;
                 if let Some(recovery) = &mut inlet.recovery
                     && recovery.turn(&mut inlet.channel, &self.clock, &mut self.sequencer)?
                 {
@@ -526,12 +542,12 @@ impl Running {
             let longest = longest.min(sources.until_due(self.clock.now()));
             let all: Vec<&UdpReceiver> =
                 self.inlets.iter().flat_map(|inlet| inlet.source.receivers()).collect();
-            let is_threaded = self.rows.is_some() || self.inlets.iter().any(|inlet| inlet.source.is_thread());
+            let is_threaded = self.is_woken() || self.inlets.iter().any(|inlet| inlet.source.is_thread());
             wait_any_or(&all, sources, if is_threaded { longest.min(BETWEEN_THREADS) } else { longest });
             return;
         }
         let are_sockets = self.inlets.iter().any(|inlet| !inlet.source.receivers().is_empty());
-        let longest = if are_sockets && self.rows.is_some() { longest.min(BETWEEN_THREADS) } else { longest };
+        let longest = if are_sockets && self.is_woken() { longest.min(BETWEEN_THREADS) } else { longest };
         match self.inlets.as_slice() {
             // Either all feeds with lines have a thread, or none has.
             all if all.iter().all(|inlet| inlet.source.receivers().is_empty()) => {
@@ -543,6 +559,11 @@ impl Running {
                 wait_any(&all, longest);
             }
         }
+    }
+
+    /// Whether other threads wake this one, which they cannot do while it waits for sockets.
+    fn is_woken(&self) -> bool {
+        self.rows.is_some() || self.inlets.iter().any(|inlet| inlet.stream.is_some())
     }
 
     fn write_note(&mut self) {
@@ -686,6 +707,8 @@ impl Inlet {
         }
         let open = |file| Recorded::open(file, feed, config.publish, &mut channel, events);
         let file = feed.file.as_ref().map(open).transpose()?;
+        let follow = |stream| VenueInput::start(stream, feed, &mut channel, events);
+        let stream = feed.stream.as_ref().map(follow).transpose()?;
         let source = match &config.receive {
             Receive::Thread(pool) if !receivers.is_empty() => {
                 Source::thread(receivers, pool, config.spin, &feed.name, events)?
@@ -697,6 +720,7 @@ impl Inlet {
             channel,
             source,
             file,
+            stream,
             recovery,
             told_late: None,
             has_said_no_place: false,

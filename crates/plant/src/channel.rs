@@ -11,6 +11,7 @@ use tapeline_measure::Nanos;
 mod levels;
 mod orders;
 mod stage;
+mod venue;
 
 use stage::{Output, Stage};
 
@@ -94,6 +95,8 @@ pub struct Channel {
     lines: usize,
     /// For each line, `true` if it was last reported as silent.
     silent: [bool; MAX_LINES],
+    /// The connection of a venue's feed, which has no lines.
+    venue: Option<venue::VenueConnection>,
 }
 
 impl Channel {
@@ -131,6 +134,7 @@ impl Channel {
             looked: Nanos(0),
             lines: settings.lines.min(MAX_LINES),
             silent: [false; MAX_LINES],
+            venue: None,
         }
     }
 
@@ -331,7 +335,9 @@ impl Channel {
     }
 
     fn seen(&self, now: Nanos) -> Seen {
-        if self.is_stale(now) {
+        if let Some(connection) = &self.venue {
+            self.venue_seen(connection)
+        } else if self.is_stale(now) {
             Seen::Silent
         } else if self.has_hole(now) {
             Seen::Hole
@@ -395,7 +401,7 @@ impl Channel {
         let mut output = Output { stage: &mut self.stage, time, to, refused: Ok(()) };
         self.arbiter.flush(&mut output);
         output.refused?;
-        if self.stage.state == State::Recovering {
+        if self.stage.state == State::Recovering && self.venue.is_none() {
             self.see(Seen::Whole, time, to)?;
         }
         Ok(())

@@ -455,5 +455,5 @@ fn whether_a_beginning_is_missed_depends_on_what_is_built() {
     bench.gets(Line::A, &heartbeat(MoldSession::new(SESSION), 1));
     assert_eq!(bench.channel.begun_late_at(), None);
     let needs = |protocol: Protocol| protocol.builds_on_history();
-    assert_eq!(Protocol::ALL.map(needs), [true, false, true, false]);
+    assert_eq!(Protocol::ALL.map(needs), [true, false, true, false, false, false, false, false]);
 }

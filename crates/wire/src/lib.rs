@@ -6,9 +6,9 @@
 //! [`rssl`] is RSSL and WebSocket connections over TCP, [`zmtp`] a ZeroMQ publisher. [`local`] is streams
 //! between processes of one user on this machine. [`streams`] serves clients over TCP and such local streams
 //! in one loop. [`http`] is a small server for metrics and a page. [`interface`] finds a network interface by
-//! name or address. [`ServiceManager`] sends messages to systemd.
+//! name or address. [`ServiceManager`] sends messages to systemd. [`web_client`] is a client of WebSockets and HTTPS.
 //!
-//! `http`, `rssl`, `streams` and `zmtp` are features, all on by default. Without them the crate has no TLS, no HTTP and
+//! `http`, `rssl`, `streams`, `web-client` and `zmtp` are features, all on by default. Without them the crate has no TLS, no HTTP and
 //! no event loop.
 //!
 //! Expected network conditions are outcomes, not errors: no datagram yet is `0` datagrams, back pressure is
@@ -50,6 +50,8 @@ mod service_manager;
 pub mod streams;
 pub mod tcp;
 pub mod udp;
+#[cfg(feature = "web-client")]
+pub mod web_client;
 #[cfg(feature = "zmtp")]
 pub mod zmtp;
 

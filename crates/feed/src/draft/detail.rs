@@ -110,14 +110,14 @@ impl Detail {
                 price(fields, fid::IMB_PR_FR, auction.far)?;
                 price(fields, fid::IMB_PR_NR, auction.near)?;
                 price(fields, fid::IMB_PR_REF, auction.reference)?;
-                size(fields, fid::IMB_PR_SH, Some(auction.paired))?;
-                size(fields, fid::IMB_SH, Some(auction.imbalance))?;
+                size(fields, fid::IMB_PR_SH, Some((auction.paired, 0)))?;
+                size(fields, fid::IMB_SH, Some((auction.imbalance, 0)))?;
                 fields.enumeration(fid::IMB_SIDE, auction.side.0)?;
                 fields.enumeration(fid::IMB_VA_IND, auction.variation.0)?;
                 time(fields, fid::AUC_TIME, auction.due_ns)
             }
             (Self::Auction(auction), Part::Extensions) => {
-                size(fields, fid::AUC_EX_NO, auction.extensions.map(u64::from))
+                size(fields, fid::AUC_EX_NO, auction.extensions.map(|count| (u64::from(count), 0)))
             }
             (Self::Auction(auction), Part::Times) => {
                 fields.time(fid::IMB_TIM_NS, Time::from_ns_of_day(auction.at_ns))

@@ -1,7 +1,7 @@
 //! Price levels in the Open Message Model: entries of a market by price map.
 //!
 //! The key is the price without trailing zeros and the side's letter, such as `5214.25B` or `5214.5A`. A new level has ORDER_PRC, ORDER_SIDE,
-//! NO_ORD, ACC_SIZE and LV_TIM_NS; a changed level has the last three; a deleted level has only its key.
+//! NO_ORD (left out if the number of orders is not known), ACC_SIZE and LV_TIM_NS; a changed level has the last three; a deleted level has only its key.
 
 use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, Time};
 use tapeline_omm::{FieldListEncoder, Real, Refused, fid};
@@ -35,8 +35,10 @@ impl LevelChange {
                 fields.real(fid::ORDER_PRC, Real::decimal(level.price.mantissa, level.price.decimals))?;
                 fields.enumeration(fid::ORDER_SIDE, draft::side(level.side))?;
             }
-            fields.uint(fid::NO_ORD, u64::from(level.orders))?;
-            fields.real(fid::ACC_SIZE, draft::whole(level.size))?;
+            if level.orders > 0 {
+                fields.uint(fid::NO_ORD, u64::from(level.orders))?;
+            }
+            fields.real(fid::ACC_SIZE, draft::quantity(level.size, level.size_decimals))?;
             fields.time(fid::LV_TIM_NS, Time::from_ns_of_day(self.at_ns))?;
             Ok(fields.finish())
         })
@@ -128,6 +130,7 @@ mod tests {
             side: Side::Ask,
             price: Price { mantissa: 3_720_500_000_000, decimals: 9 },
             size: 10,
+            size_decimals: 0,
             orders: 8,
         };
         let change = |action| LevelChange { action, level, at_ns: 46_800_000_429_831 };

@@ -97,7 +97,13 @@ impl Dbn {
         }
         let Some(depth) = book.depth().filter(|_| !book.in_event()) else { return };
         let level = |side, price: dbn::DbnPrice, size: u32, orders| {
-            Some(Level { side, price: self::price(price.defined()?), size: u64::from(size), orders })
+            Some(Level {
+                side,
+                price: self::price(price.defined()?),
+                size: u64::from(size),
+                size_decimals: 0,
+                orders,
+            })
         };
         let bids = depth.iter().filter_map(|it| level(Side::Bid, it.bid_px, it.bid_sz, it.bid_ct));
         let asks = depth.iter().filter_map(|it| level(Side::Ask, it.ask_px, it.ask_sz, it.ask_ct));
@@ -198,6 +204,7 @@ fn draft_of(book: &DbnBook, changed: Changed) -> Draft {
             Some(Trade {
                 price,
                 size: u64::from(last.size),
+                size_decimals: 0,
                 id: 0,
                 aggressor: last.aggressor,
                 conditions: Conditions::default(),
@@ -205,6 +212,7 @@ fn draft_of(book: &DbnBook, changed: Changed) -> Draft {
         }),
         trade_ns: volume.last.map(|last| last.ts_event % DAY_NS),
         volume: volume.size,
+        volume_decimals: 0,
         trades: volume.trades,
         status,
         reason,
@@ -218,7 +226,7 @@ const fn price(price: dbn::DbnPrice) -> Price {
 
 #[inline]
 const fn quote(best: Best) -> draft::DraftQuote {
-    draft::DraftQuote { price: price(best.price), size: best.size }
+    draft::DraftQuote { price: price(best.price), size: best.size, size_decimals: 0 }
 }
 
 /// Returns the state of an auction. The near price clears the orders on the book, the far price only those for the auction. Source: Databento's

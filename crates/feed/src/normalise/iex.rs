@@ -122,12 +122,14 @@ impl Iex {
             trade: volume.last.map(|last| Trade {
                 price: price(last.price),
                 size: u64::from(last.size),
+                size_decimals: 0,
                 id: last.trade,
                 aggressor: None,
                 conditions: CONDITIONS[usize::from(last.flags >> UNUSED_FLAGS)],
             }),
             trade_ns: volume.last.map(|last| last.ts_ns % DAY_NS),
             volume: volume.shares,
+            volume_decimals: 0,
             trades: volume.trades,
             status,
             reason,
@@ -183,7 +185,11 @@ fn price(price: iex::IexPrice) -> Price {
 
 #[inline]
 fn quote(quote: IexQuote) -> Option<draft::DraftQuote> {
-    quote.is_some().then(|| draft::DraftQuote { price: price(quote.price), size: u64::from(quote.size) })
+    quote.is_some().then(|| draft::DraftQuote {
+        price: price(quote.price),
+        size: u64::from(quote.size),
+        size_decimals: 0,
+    })
 }
 
 /// Number of the lowest flags of a trade, which have no meaning.

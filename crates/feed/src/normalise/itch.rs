@@ -212,12 +212,14 @@ impl Itch {
             trade: last.map(|last| Trade {
                 price: price(last.price.0),
                 size: last.shares,
+                size_decimals: 0,
                 id: last.match_number.0,
                 aggressor: aggressor(last.kind),
                 conditions: conditions(last.kind),
             }),
             trade_ns: last.map(|last| self.gmt(last.ts_ns)),
             volume: volume.traded_shares,
+            volume_decimals: 0,
             trades: volume.trades,
             status: if book.is_operationally_halted() {
                 TradingStatus::HALTED
@@ -336,7 +338,7 @@ fn price(ten_thousandths: u32) -> Price {
 
 #[inline]
 fn quote(quote: book::Quote) -> draft::DraftQuote {
-    draft::DraftQuote { price: price(quote.price.0), size: quote.shares }
+    draft::DraftQuote { price: price(quote.price.0), size: quote.shares, size_decimals: 0 }
 }
 
 /// Returns the side of the incoming order, the opposite of the resting order's.

@@ -14,6 +14,7 @@ pub(crate) mod itch;
 pub(crate) mod moldudp64;
 pub(crate) mod recovery;
 pub(crate) mod soupbintcp;
+pub(crate) mod venues;
 
 /// Pieces of an input, each behind its length of one byte: the last is cut where the input ends.
 fn pieces(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {

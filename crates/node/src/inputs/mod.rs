@@ -5,6 +5,7 @@
 //! | `intake.rs` | a feed's lines: sockets, and the pool between two threads |
 //! | `recovery.rs`, `recovery`, `soup.rs` | missing messages: requests over UDP and SoupBinTCP |
 //! | `recorded.rs` | a file instead of lines |
+//! | `venue.rs`, `venue` | the public stream of a crypto venue instead of lines |
 //! | `sources.rs`, `sources` | OMM providers and publishers |
 //! | `queue.rs` | demand of clients on its way to the sources, and rows of kdb+ clients |
 
@@ -14,3 +15,4 @@ pub(crate) mod recorded;
 pub(crate) mod recovery;
 pub mod soup;
 pub mod sources;
+pub(crate) mod venue;

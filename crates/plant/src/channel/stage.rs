@@ -151,13 +151,38 @@ impl Stage {
             Some(at) => self.normaliser.apply_expected(at, bytes),
             None => self.normaliser.apply(bytes),
         };
-        let Ok(applied) = &applied else {
-            self.counters.malformed_messages += 1;
-            return match self.publish {
-                PublishPolicy::Changes => Ok(()),
-                PublishPolicy::EveryMessage => self.undecoded(sequence, bytes, wire, time, to),
-            };
-        };
+        let Ok(applied) = &applied else { return self.malformed(sequence, bytes, wire, time, to) };
+        self.applied(applied, sequence, bytes, wire, time, to)
+    }
+
+    /// Counts a message that could not be decoded, and publishes it if every message is published.
+    #[cold]
+    pub(super) fn malformed<P: Publish>(
+        &mut self,
+        sequence: u64,
+        bytes: &[u8],
+        wire: Nanos,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        self.counters.malformed_messages += 1;
+        match self.publish {
+            PublishPolicy::Changes => Ok(()),
+            PublishPolicy::EveryMessage => self.undecoded(sequence, bytes, wire, time, to),
+        }
+    }
+
+    /// Publishes the result of a message.
+    #[inline]
+    pub(super) fn applied<P: Publish>(
+        &mut self,
+        applied: &Applied,
+        sequence: u64,
+        bytes: &[u8],
+        wire: Nanos,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
         let every = self.publish == PublishPolicy::EveryMessage;
         if applied.change.is_none() && !(applied.image || every || self.has_depth()) {
             return Ok(());
@@ -366,7 +391,7 @@ impl Stage {
         }
     }
 
-    fn gap<P: Publish>(
+    pub(super) fn gap<P: Publish>(
         &mut self,
         first: u64,
         last: u64,

@@ -352,6 +352,11 @@ fn of_provider(provider: &ProviderSettings, hosts: &[Host]) -> Part {
 }
 
 fn feed(feed: &Feed) -> Part {
+    if let Some(stream) = &feed.stream {
+        let (protocol, symbols) = (feed.protocol.name(), stream.settings.symbols.len());
+        let is = format!("{protocol} from {}, {symbols} symbols", stream.url);
+        return Part::new("feed", &feed.name, is);
+    }
     let from = match &feed.file {
         Some(file) => file.path.display().to_string(),
         None => feed.lines.iter().map(|line| line.address.to_string()).collect::<Vec<_>>().join(", "),

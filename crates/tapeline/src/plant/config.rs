@@ -13,12 +13,13 @@ mod simulated;
 mod source;
 pub(crate) mod sources;
 mod symbols;
+mod venue;
 pub(crate) mod web;
 mod zeromq;
 
 use std::net::SocketAddrV4;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +31,8 @@ use tapeline_feed::Protocol;
 use tapeline_hub::Posts;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_node::config::{Config, Feed, Line, Receive, Recording, SourcesConfig};
-use tapeline_node::config::{MAX_ITEMS, RECEIVE_BUFFER, REORDER_TIME, RING_BYTES, STALE_AFTER, STALL_LIMIT};
+use tapeline_node::config::{MAX_ITEMS, RECEIVE_BUFFER, REORDER_TIME, RING_BYTES};
+use tapeline_node::config::{STALE_AFTER, STALL_LIMIT, VENUE_STALE_AFTER};
 use tapeline_node::hub::HubConfig;
 use tapeline_node::image_server::ImageServerConfig;
 use tapeline_omm::Dictionary;
@@ -126,6 +128,9 @@ struct RawFeed {
     file: Option<Spanned<String>>,
     pace: Option<Spanned<String>>,
     simulate: Option<Spanned<String>>,
+    url: Option<Spanned<String>>,
+    snapshot_url: Option<Spanned<String>>,
+    ca: Option<Spanned<PathBuf>>,
     suffix: Option<Spanned<String>>,
     recovery: Option<recovery::RawRecovery>,
     #[serde(default)]
@@ -414,7 +419,7 @@ impl Source<'_> {
         let reorder_time = self.time(&raw.reorder_time, arguments::duration, hint);
         let receive_buffer = self.size_or(&raw.receive_buffer, RECEIVE_BUFFER);
         let file = known.and_then(|protocol| self.sound(self.recording(&raw, protocol))).flatten();
-        self.check_lines(&raw);
+        self.check_lines(&raw, known);
         let reorder_messages = self.reorder_messages(&raw.reorder_messages, raw.recovery.is_some());
         let recovery = raw
             .recovery
@@ -424,12 +429,16 @@ impl Source<'_> {
         let lines = std::mem::take(&mut raw.line).into_iter().enumerate();
         let lines = lines.filter_map(|(at, line)| self.line(at, line)).collect();
         self.check_selection(&raw, known, publish);
+        let keys = venue::VenueKeys::of(&mut raw);
         let venue = self.venue(raw.venue, raw.name.get_ref());
         let venue = self.or(venue, raw.name.get_ref().clone());
         let symbols = self.sound(self.symbols(raw.symbols, raw.symbols_file)).flatten();
+        let stream =
+            known.and_then(|protocol| self.sound(self.stream(&keys, protocol, symbols.as_ref()))).flatten();
         let suffix = self.suffix(raw.suffix, several.then_some(venue.as_str()))?;
         let feed = Feed {
-            symbols,
+            // A venue's symbols are subscribed.
+            symbols: symbols.filter(|_| stream.is_none()),
             market_by_order: raw.market_by_order.is_some_and(Spanned::into_inner),
             suffix,
             venue,
@@ -440,7 +449,11 @@ impl Source<'_> {
                 None => Some(|now| trading_day::midnight_before(now).ok()),
                 Some(_) => None,
             },
-            stale_after: stale_after.unwrap_or(STALE_AFTER),
+            stale_after: stale_after.unwrap_or(if stream.is_some() {
+                VENUE_STALE_AFTER
+            } else {
+                STALE_AFTER
+            }),
             from_one,
             restart,
             recovery,
@@ -450,6 +463,7 @@ impl Source<'_> {
             name: raw.name.into_inner(),
             lines,
             file,
+            stream,
         };
         self.simulate(raw.simulate.as_ref(), &feed);
         Ok(feed)
@@ -524,8 +538,11 @@ impl Source<'_> {
         self.sound(day).map_or_else(today, trading_day::midnight_of)
     }
 
-    /// A feed has lines or a file.
-    fn check_lines(&self, raw: &RawFeed) {
+    /// A feed has lines or a file or a venue's stream.
+    fn check_lines(&self, raw: &RawFeed, known: Option<Protocol>) {
+        if let Some(protocol) = known.filter(|protocol| protocol.venue().is_some()) {
+            return self.check_no_lines(raw, protocol);
+        }
         let lines_expected = if raw.file.is_some() { 0..=0 } else { 1..=MAX_LINES };
         if !lines_expected.contains(&raw.line.len()) {
             let name = raw.name.get_ref();
@@ -558,6 +575,11 @@ impl Source<'_> {
             self.fault(orders.span(), what, "market_by_order is for feeds of single orders");
         }
         let filter = raw.symbols.as_ref().map(Spanned::span).or(raw.symbols_file.as_ref().map(Spanned::span));
+        if publish == PublishPolicy::EveryMessage && known.is_some_and(|protocol| protocol.venue().is_some())
+        {
+            let what = "publish is \"every-message\", and a venue's messages can be longer than a tick";
+            return self.fault(raw.protocol.span(), what, "set publish = \"changes\"");
+        }
         if let Some(span) = filter
             && publish == PublishPolicy::EveryMessage
         {
@@ -573,7 +595,7 @@ impl Source<'_> {
                 let hint = "pace sets how fast a file is read; messages from lines are taken as they arrive";
                 return Err(self.wrong(pace.span(), "pace without a file", hint));
             }
-            if protocol.framing().is_none() {
+            if protocol.framing().is_none() && protocol.venue().is_none() {
                 let what = format!("protocol \"{}\" is read from a file", protocol.name());
                 return Err(self.wrong(raw.protocol.span(), what, "such as file = \"day.dbn.zst\""));
             }

@@ -107,15 +107,18 @@ impl Tls {
 
     /// Creates the client's side of a connection to the server of this name, or name and port.
     pub(super) fn dial(&self, host: &str) -> Result<Connection, Error> {
+        self.client_connection(host).map(Connection::from)
+    }
+
+    /// As [`dial`](Self::dial), as the type of a client alone.
+    pub(crate) fn client_connection(&self, host: &str) -> Result<ClientConnection, Error> {
         let End::Client(config) = &self.0 else {
             return Err(unfit("these settings", "a client needs certificates to trust"));
         };
         let name = name_of(host);
         let server = ServerName::try_from(name.to_owned())
             .map_err(|cause| unfit("the server's name", format!("\"{name}\": {cause}")))?;
-        let client =
-            ClientConnection::new(config.clone(), server).map_err(|cause| unfit("a connection", cause))?;
-        Ok(client.into())
+        ClientConnection::new(config.clone(), server).map_err(|cause| unfit("a connection", cause))
     }
 
     /// Creates the server's side of a connection.

@@ -208,6 +208,9 @@ impl Source<'_> {
     }
 }
 
+/// A part of a configuration's text.
+pub(super) type Span = Range<usize>;
+
 /// The position of a value; the beginning of the file if its key is left out.
 pub(super) fn span<T>(given: &Option<Spanned<T>>) -> Range<usize> {
     given.as_ref().map_or(0..0, Spanned::span)

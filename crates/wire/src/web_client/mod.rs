@@ -1,0 +1,79 @@
+//! Clients of web servers: a WebSocket, and single HTTPS requests. Blocking, for a thread of their own; over TLS or plain TCP.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `url.rs` | addresses such as `wss://host:9443/stream` |
+//! | `connection.rs` | a connection with time-outs, TLS inside if the address says so |
+//! | `websocket.rs` | a WebSocket |
+//! | `get.rs` | one HTTP request |
+//!
+//! Every wait has a limit, and so has every buffer: a server can neither hold the thread nor fill the memory.
+
+mod connection;
+mod get;
+mod url;
+mod websocket;
+
+use std::io;
+use std::time::Duration;
+
+pub use get::{HttpAnswer, get};
+pub use url::{Url, UrlFault};
+pub use websocket::{WebReceived, WebSocketClient, WebText};
+
+/// Limits of a connection to a web server.
+#[derive(Clone, Copy, Debug)]
+pub struct WebLimits {
+    /// Maximum time to connect, and again to get the server's answer.
+    pub answer_time: Duration,
+    /// Maximum size of a message or an answer, in bytes.
+    pub longest: usize,
+}
+
+impl Default for WebLimits {
+    /// Ten seconds, 16 MiB.
+    fn default() -> Self {
+        Self { answer_time: Duration::from_secs(10), longest: 16 << 20 }
+    }
+}
+
+/// Why a web server could not be reached or used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WebError {
+    /// The name of the host has no address.
+    #[error("cannot find the address of {host}: {cause}")]
+    Resolve {
+        /// The host.
+        host: String,
+        /// The system's error.
+        cause: io::Error,
+    },
+    /// The connection could not be established, or broke.
+    #[error("the connection to {host} failed: {cause}")]
+    Connection {
+        /// Host and port.
+        host: String,
+        /// The system's error, or that of TLS.
+        cause: io::Error,
+    },
+    /// The address asks for TLS, and there are no settings for it, or invalid ones.
+    #[error(transparent)]
+    Settings(#[from] crate::Error),
+    /// The server did not accept the WebSocket, or broke its protocol.
+    #[error("{host}: {cause}")]
+    WebSocket {
+        /// Host and port.
+        host: String,
+        /// What happened.
+        cause: String,
+    },
+    /// The server's answer is not HTTP, or too long, or ends early.
+    #[error("{host}: {what}")]
+    Http {
+        /// Host and port.
+        host: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+}

@@ -1,0 +1,134 @@
+//! A WebSocket client of text messages.
+
+use std::time::Duration;
+
+use tungstenite::client::client_with_config;
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{HandshakeError, Message, Utf8Bytes, WebSocket};
+
+use super::connection::{WebConnection, is_time_out};
+use super::{Url, WebError, WebLimits};
+use crate::impls::shown;
+use crate::rssl::Tls;
+
+/// A connection to a WebSocket server.
+pub struct WebSocketClient {
+    socket: WebSocket<WebConnection>,
+    host: String,
+    read_time: Duration,
+}
+
+shown!(WebSocketClient, it => host: it.host);
+
+/// A received text message.
+#[derive(Clone, Debug)]
+pub struct WebText(Utf8Bytes);
+
+impl WebText {
+    /// Returns the text's bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_str().as_bytes()
+    }
+}
+
+/// The result of a read.
+#[derive(Clone, Debug)]
+#[must_use]
+pub enum WebReceived {
+    /// A text message.
+    Text(WebText),
+    /// A ping or a pong, or a message that is not text: the server is alive.
+    Alive,
+    /// Nothing within the time.
+    Nothing,
+    /// The server closed the connection, with its reason.
+    Closed(String),
+}
+
+impl WebSocketClient {
+    /// Connects, and opens the WebSocket.
+    ///
+    /// # Errors
+    /// [`WebError`]: the server cannot be reached, or refuses.
+    pub fn connect(url: &Url, tls: Option<&Tls>, limits: &WebLimits) -> Result<Self, WebError> {
+        let host = url.authority();
+        let connection = WebConnection::dial(url, tls, limits)?;
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(limits.longest))
+            .max_frame_size(Some(limits.longest))
+            .max_write_buffer_size(limits.longest.max(256 << 10));
+        let refused = |cause: String| WebError::WebSocket { host: host.clone(), cause };
+        let opened = client_with_config(url.to_string(), connection, Some(config));
+        let (socket, _) = opened.map_err(|error| match error {
+            HandshakeError::Interrupted(_) => refused("the server did not answer in time".to_owned()),
+            HandshakeError::Failure(tungstenite::Error::Http(answer)) => {
+                refused(format!("the server refuses the WebSocket with HTTP status {}", answer.status()))
+            }
+            HandshakeError::Failure(cause) => refused(cause.to_string()),
+        })?;
+        Ok(Self { socket, host, read_time: limits.answer_time })
+    }
+
+    /// Waits for a message, for at most `time`. Pings of the server are answered.
+    ///
+    /// # Errors
+    /// [`WebError`]: the connection can no longer be used.
+    pub fn receive(&mut self, time: Duration) -> Result<WebReceived, WebError> {
+        if time != self.read_time {
+            self.socket.get_ref().set_read_time(time).map_err(|cause| self.broken(cause))?;
+            self.read_time = time;
+        }
+        match self.socket.read() {
+            Ok(Message::Text(text)) => Ok(WebReceived::Text(WebText(text))),
+            Ok(Message::Close(frame)) => {
+                // Sends the answer; a failure does not matter.
+                let _ = self.socket.flush();
+                Ok(WebReceived::Closed(frame.map_or_else(String::new, |frame| frame.to_string())))
+            }
+            Ok(_) => Ok(WebReceived::Alive),
+            Err(tungstenite::Error::Io(cause)) if is_time_out(&cause) => Ok(WebReceived::Nothing),
+            Err(tungstenite::Error::Io(cause)) => Err(self.broken(cause)),
+            Err(tungstenite::Error::ConnectionClosed) => Ok(WebReceived::Closed(String::new())),
+            Err(cause) => Err(self.broke(cause.to_string())),
+        }
+    }
+
+    /// Sends a text message.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn send(&mut self, text: &str) -> Result<(), WebError> {
+        self.write(Message::text(text))
+    }
+
+    /// Sends a ping: the server answers with a pong.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn ping(&mut self) -> Result<(), WebError> {
+        self.write(Message::Ping(Vec::new().into()))
+    }
+
+    /// Tells the server that the connection ends.
+    pub fn close(mut self) {
+        let _ = self.socket.close(None);
+        let _ = self.socket.flush();
+    }
+
+    fn write(&mut self, message: Message) -> Result<(), WebError> {
+        match self.socket.send(message) {
+            Ok(()) => Ok(()),
+            Err(tungstenite::Error::Io(cause)) => Err(self.broken(cause)),
+            Err(cause) => Err(self.broke(cause.to_string())),
+        }
+    }
+
+    fn broken(&self, cause: std::io::Error) -> WebError {
+        WebError::Connection { host: self.host.clone(), cause }
+    }
+
+    fn broke(&self, cause: String) -> WebError {
+        WebError::WebSocket { host: self.host.clone(), cause }
+    }
+}
