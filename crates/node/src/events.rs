@@ -91,11 +91,13 @@ pub(crate) enum Kind {
     Recovery,
     /// A port cannot accept connections.
     Accept,
+    /// A plant above or below, or its datagrams.
+    Bridge,
 }
 
 impl Kind {
     /// All kinds, each with its name, in the order of their declaration: a kind is the index of its entry.
-    const ALL: [(Self, &str); 11] = [
+    const ALL: [(Self, &str); 12] = [
         (Self::Login, "hub: logins"),
         (Self::Gone, "hub: sessions that are gone"),
         (Self::Refused, "hub: refused logins"),
@@ -107,6 +109,7 @@ impl Kind {
         (Self::Source, "sources"),
         (Self::Recovery, "recovery"),
         (Self::Accept, "ports that cannot accept connections"),
+        (Self::Bridge, "bridge"),
     ];
 }
 

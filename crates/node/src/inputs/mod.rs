@@ -6,6 +6,7 @@
 //! | `recovery.rs`, `recovery`, `soup.rs` | missing messages: requests over UDP and SoupBinTCP |
 //! | `recorded.rs` | a file instead of lines |
 //! | `sources.rs`, `sources` | OMM providers and publishers |
+//! | `upstream.rs`, `upstream` | another plant, whose ticks are taken as they stand: lines, re-requests, catching up |
 //! | `queue.rs` | demand of clients on its way to the sources, and rows of kdb+ clients |
 
 pub(crate) mod intake;
@@ -14,3 +15,4 @@ pub(crate) mod recorded;
 pub(crate) mod recovery;
 pub mod soup;
 pub mod sources;
+pub mod upstream;

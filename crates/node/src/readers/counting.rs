@@ -195,16 +195,7 @@ impl Counting {
             ring: config.ring.to_string(),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            feeds: config
-                .feeds
-                .iter()
-                .map(|feed| FeedSnapshot {
-                    name: feed.name.clone(),
-                    protocol: feed.protocol.name().to_owned(),
-                    state: tapeline_plant::State::default().to_string(),
-                    ..FeedSnapshot::default()
-                })
-                .collect(),
+            feeds: feeds_of(config),
             hub: hub.as_ref().map(|(_, begin)| begin.clone()),
             ..Snapshot::default()
         };
@@ -400,6 +391,19 @@ fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
     snapshot.items = told.items;
     snapshot.backpressure =
         Backpressure { stalls: told.stalls, stalled_ns: told.stalled_ns, ..snapshot.backpressure };
+}
+
+/// The feeds before the first figures. A plant above takes their place.
+fn feeds_of(config: &Config) -> Vec<FeedSnapshot> {
+    let feeds = config.feeds.iter().map(|feed| (&feed.name, feed.protocol.name()));
+    let upstream = config.upstream.iter().map(|upstream| (&upstream.name, "bridge-moldudp64"));
+    let feed = |(name, protocol): (&String, &str)| FeedSnapshot {
+        name: name.clone(),
+        protocol: protocol.to_owned(),
+        state: tapeline_plant::State::default().to_string(),
+        ..FeedSnapshot::default()
+    };
+    feeds.chain(upstream).map(feed).collect()
 }
 
 /// The state of a source, and since when, as far as the earlier snapshot shows.
