@@ -271,8 +271,11 @@ impl Threads {
         let zeromq = zeromq.map(|zeromq| RunningZeromq::start(zeromq, (gate(), kept.clone(), after), events));
         let zeromq = zeromq.transpose()?;
         let kdb = config.kdb.take();
-        let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept.clone(), after), most_tick, events));
+        let takes_rows = config.upstream.is_none();
+        let of_rows = (most_tick, takes_rows);
+        let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept.clone(), after), of_rows, events));
         let (kdb, rows) = kdb.transpose()?.unzip();
+        let rows = rows.filter(|_| takes_rows);
         let start_hub = |hub| RunningHub::start(hub, demanding, hub_snapshots, gate(), events);
         let hub = config.hub.take().map(start_hub).transpose()?;
         let gates = [(); 2].map(|()| journal.as_ref().map(RunningJournal::gate_of_bridge));
@@ -286,6 +289,7 @@ impl Threads {
         // Ends, and removes its file, before the plant has reported its end.
         let progress = journal.as_ref().map(RunningJournal::progress);
         let served = Served {
+            bridge: bridge.as_ref().map(RunningBridge::view),
             kdb: kdb.as_ref().map(RunningKdb::standing),
             zeromq: zeromq.as_ref().map(RunningZeromq::standing),
         };
@@ -647,6 +651,7 @@ impl Running {
             kernel_drops: inlet.source.kernel_drops(),
         }));
         figures.feeds.extend(self.upstream.as_mut().map(Upstream::figures));
+        figures.upstream = self.upstream.as_ref().map(Upstream::snapshot);
         if let Some(sources) = &self.sources {
             sources.put_figures(&mut figures.sources, &mut figures.unserved);
         }

@@ -27,6 +27,7 @@ use crate::error::Context;
 use crate::events::{Events, Kind, Severity};
 use crate::readers::bridge::epochs::Epochs;
 use crate::readers::counting::FeedFigures;
+use crate::stat::snapshot::UpstreamSnapshot;
 
 /// Datagrams taken from one line before the next line has its turn.
 const BATCH_SLOTS: usize = 64;
@@ -456,6 +457,20 @@ impl Upstream {
             },
             kernel_drops: self.kernel_drops(),
             ..FeedFigures::default()
+        }
+    }
+
+    /// Returns what only a plant above has, for the counters.
+    pub(crate) fn snapshot(&self) -> UpstreamSnapshot {
+        let statistics = self.follower.statistics();
+        UpstreamSnapshot {
+            session: self.follower.session().map_or_else(String::new, |session| session.to_string()),
+            sequence: self.follower.next().0.saturating_sub(1),
+            behind: self.follower.behind(),
+            requests: statistics.requests,
+            recovered: statistics.messages,
+            left_lines: self.follower.left(),
+            strangers: self.follower.strangers().iter().sum(),
         }
     }
 

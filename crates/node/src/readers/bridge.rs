@@ -4,6 +4,7 @@
 //! A plant with a journal sends a tick when the journal has it: after a restart no sequence stands for another tick.
 
 mod catch_up_server;
+pub(crate) mod counters;
 pub(crate) mod epochs;
 
 use std::net::{SocketAddr, SocketAddrV4};
@@ -20,6 +21,7 @@ use tapeline_ring::Wait;
 use tapeline_wire::udp::{Batch, ReceiveOptions, SendOptions, UdpReceiver, UdpSender};
 
 use self::catch_up_server::RunningCatchUp;
+use self::counters::{BridgeCounters, BridgeView};
 use self::epochs::Epochs;
 use crate::Error;
 use crate::cursor::RingCursor;
@@ -112,6 +114,7 @@ pub(crate) struct RunningBridge {
     pub(crate) ready: BridgeReady,
     reader: Reader<BridgeReport>,
     catch_up: RunningCatchUp,
+    counters: Arc<BridgeCounters>,
 }
 
 impl RunningBridge {
@@ -145,13 +148,15 @@ impl RunningBridge {
             }
         }
         let [gate, gate_of_catch_up] = gates;
+        let counters = Arc::<BridgeCounters>::default();
         let (catch_up, address) =
-            RunningCatchUp::start(&config, (epochs, gate_of_catch_up, journal.clone()), events)?;
+            RunningCatchUp::start(&config, (epochs, gate_of_catch_up, journal.clone()), &counters, events)?;
         let ready = BridgeReady {
             session: session.to_string(),
             requests: requests.local_address(),
             catch_up: address,
         };
+        let counted = Arc::clone(&counters);
         let (packer, of_thread) = (Packer::new(session, Seq(after.0 + 1), config.packer), events.clone());
         let reader = Reader::start("bridge", events, move |ring, subscriber, signs| {
             let ring = RingCursor::new("bridge", OnRing { ring, subscriber }, gate, &of_thread);
@@ -161,15 +166,24 @@ impl RunningBridge {
             let frame = Vec::new();
             let out = Out { packer, lines, frame, report, sent: clock.now(), events: of_thread };
             let batch = Batch::new(REQUESTS, REQUEST_BYTES);
-            Sending { place, clock, out, requests, batch, signs }.run()
+            Sending { place, clock, out, requests, batch, signs, counted }.run()
         })?;
-        Ok(Self { ready, reader, catch_up })
+        Ok(Self { ready, reader, catch_up, counters })
     }
 
     /// The ring exists. Returns the places on it that must be [exempt](tapeline_ring::Publisher) from the stall limit.
     pub(crate) fn join(&mut self, ring: &tapeline_ring::Name) -> crate::Result<tapeline_ring::SubscriberId> {
         self.reader.join(ring)?;
         self.catch_up.join(ring)
+    }
+
+    /// Returns access to the figures.
+    pub(crate) fn view(&self) -> BridgeView {
+        BridgeView {
+            session: self.ready.session.clone(),
+            pulse: self.reader.pulse(),
+            counters: Arc::clone(&self.counters),
+        }
     }
 
     /// The ring has ended: waits until both threads have ended.
@@ -188,6 +202,7 @@ struct Sending {
     requests: UdpReceiver,
     batch: Batch,
     signs: Arc<Signs>,
+    counted: Arc<BridgeCounters>,
 }
 
 /// Everything except the source of the ticks.
@@ -219,6 +234,7 @@ impl Sending {
             if now.since(housekept) >= HOUSEKEEPING_NS {
                 housekept = now;
                 self.clock.recalibrate();
+                self.count();
                 is_alive = self.place.subscriber().publisher_alive()?;
             }
             if taken > 0 || asked > 0 {
@@ -239,6 +255,20 @@ impl Sending {
             unanswered: statistics.unanswered.iter().sum(),
             ..self.out.report
         })
+    }
+
+    /// Writes the figures.
+    fn count(&self) {
+        let (statistics, counted) = (self.out.packer.statistics(), &self.counted);
+        for (counter, value) in [
+            (&counted.next, self.out.packer.next().0),
+            (&counted.unsent, self.out.report.unsent),
+            (&counted.requests, statistics.requests),
+            (&counted.sent_again, statistics.messages),
+            (&counted.unanswered, statistics.unanswered.iter().sum()),
+        ] {
+            counter.store(value, Ordering::Relaxed);
+        }
     }
 
     /// Says that the plant has ended, and answers those who lack its last ticks.

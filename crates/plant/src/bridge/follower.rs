@@ -120,6 +120,8 @@ pub struct Follower {
     arbiter: Option<Box<Arbiter>>,
     client: RetransmissionClient,
     heard: Option<Nanos>,
+    /// The next sequence of the plant above, as its lines have said last.
+    announced: u64,
     has_ended: bool,
     /// Times that the lines were left for the catch-up server.
     left: u64,
@@ -181,6 +183,7 @@ impl Follower {
             arbiter: None,
             client: RetransmissionClient::new(settings.requests),
             heard: None,
+            announced: 0,
             has_ended: false,
             left: 0,
             strangers: [0; 6],
@@ -204,7 +207,9 @@ impl Follower {
             return Ok(self.stranger(packet.session()));
         }
         self.heard = self.heard.max(Some(received));
-        self.join(to, |arbiter, sink| arbiter.packet(line, &packet.into(), received, sink))?;
+        let packet = Packet::from(packet);
+        self.announced = self.announced.max(packet.kind.sequences().1);
+        self.join(to, |arbiter, sink| arbiter.packet(line, &packet, received, sink))?;
         Ok(None)
     }
 
@@ -266,6 +271,9 @@ impl Follower {
             expire_on_packet: false,
             ..defaults
         }));
+        if self.session != Some(session) {
+            self.announced = 0;
+        }
         (self.session, self.mold, self.next) = (Some(session), session.to_mold(), next);
         let begins = Packet {
             session: Session::from(self.mold),
@@ -337,6 +345,12 @@ impl Follower {
     pub fn missing(&self) -> u64 {
         let arbiter = self.arbiter.iter().flat_map(|arbiter| arbiter.missing());
         arbiter.map(|hole: RangeInclusive<u64>| hole.end() - hole.start() + 1).sum()
+    }
+
+    /// Returns how many ticks the plant above has announced and were not delivered yet: held, missing, or still to be caught up.
+    #[must_use]
+    pub const fn behind(&self) -> u64 {
+        self.announced.saturating_sub(self.next.0)
     }
 
     /// Returns the counters of re-requests.

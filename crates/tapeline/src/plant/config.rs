@@ -211,8 +211,8 @@ impl Source<'_> {
             publishers: raw.publishers,
         };
         let count = raw.feed.len();
-        let has_other = !of_sources.are_none() || raw.kdb.is_some();
-        let upstream = self.input(raw.upstream, (count, has_other), raw.bridge.is_some());
+        let others = (raw.kdb.is_some(), raw.bridge.is_some());
+        let upstream = self.input(raw.upstream, (count, !of_sources.are_none()), others);
         let has_own = count > 0 || raw.kdb.is_some() || upstream.is_some();
         let several = count > 1 && !plant.shared_items;
         let feeds = raw.feed.into_iter();
@@ -245,7 +245,7 @@ impl Source<'_> {
         let beside = kdb::BesideTickerplant {
             dictionary: dictionary.as_deref().unwrap_or_else(|| Dictionary::builtin()),
             max_items,
-            has_feeds: count > 0,
+            has_feeds: count > 0 || upstream.is_some(),
             channel: (count + 1 + services) as u16,
         };
         let kdb = raw.kdb.as_ref().and_then(|kdb| self.kdb(kdb, &beside));
@@ -286,24 +286,24 @@ impl Source<'_> {
     fn input(
         &self,
         mut raw: Vec<Spanned<bridge::RawUpstream>>,
-        (feeds, has_other): (usize, bool),
-        has_bridge: bool,
+        (feeds, has_sources): (usize, bool),
+        (has_kdb, has_bridge): (bool, bool),
     ) -> Option<UpstreamConfig> {
         let Some(span) = raw.first().map(Spanned::span) else {
-            if feeds == 0 && !has_other || feeds > MAX_FEEDS {
+            if feeds == 0 && !has_sources && !has_kdb || feeds > MAX_FEEDS {
                 let what = format!("{feeds} feeds; 1 to {MAX_FEEDS} are expected");
                 let hint = "a feed is a table [[feed]] with its [[feed.line]]s; with a [[service]] or [kdb] none is needed";
                 self.fault(self.end(), what, hint);
             }
             return None;
         };
-        let (count, has_inputs) = (raw.len(), feeds > 0 || has_other);
+        let (count, has_inputs) = (raw.len(), feeds > 0 || has_sources);
         if count > 1 {
             let what = format!("{count} plants above; one is expected");
             self.fault(span, what, "two sequences cannot become one: a second plant below takes the other");
         } else if has_inputs {
             let what = "[[upstream]] brings the ticks of another plant, and this plant has other inputs too";
-            self.fault(span, what, "feeds, services and [kdb] belong in the plant above");
+            self.fault(span, what, "feeds and services belong in the plant above");
         } else if has_bridge {
             let what = "[bridge] and [[upstream]] are in one plant";
             self.fault(span, what, "plants further down take their ticks from the plant that numbers them");

@@ -7,6 +7,7 @@
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tapeline_feed::token_bucket::TokenBucket;
@@ -21,6 +22,7 @@ use tapeline_plant::tick::{self, Tick};
 use tapeline_ring::{Name, SubscriberId, Wait};
 use tapeline_wire::tcp::{Interest, Listener, Received, Stream, wait};
 
+use super::counters::BridgeCounters;
 use super::epochs::{EpochFound, Epochs};
 use super::{BridgeConfig, LAST_WORDS_NS, LONGEST_LEAVE_NS};
 use crate::Error;
@@ -55,6 +57,7 @@ impl RunningCatchUp {
     pub(super) fn start(
         config: &BridgeConfig,
         (epochs, gate, journal): (Epochs, Option<Gate>, Option<Kept>),
+        counters: &Arc<BridgeCounters>,
         events: &Events,
     ) -> crate::Result<(Self, SocketAddr)> {
         let listener = Listener::open(config.catch_up).map_err(|error| {
@@ -65,7 +68,7 @@ impl RunningCatchUp {
         let limits = (config.max_catching_up, config.catch_up_bytes_per_second);
         let plant = config.plant;
         let kept = config.images.as_ref().map(new_kept);
-        let of_thread = events.clone();
+        let (of_thread, counters) = (events.clone(), Arc::clone(counters));
         let reader = Reader::start("catch-up", events, move |ring, subscriber, _| {
             let ring = RingCursor::new("catch-up", OnRing { ring, subscriber }, gate, &of_thread);
             let server = CatchUpServer {
@@ -79,6 +82,7 @@ impl RunningCatchUp {
                 clients: Vec::new(),
                 limits,
                 caught_up: 0,
+                counters,
                 events: of_thread,
             };
             server.run(ring)
@@ -120,6 +124,7 @@ struct CatchUpServer {
     /// Maximum number of clients, and bytes per second of each.
     limits: (usize, u64),
     caught_up: u64,
+    counters: Arc<BridgeCounters>,
     events: Events,
 }
 
@@ -232,6 +237,8 @@ impl CatchUpServer {
         }
         clients.retain(|client| !client.is_over);
         self.clients = clients;
+        self.counters.catching_up.store(self.clients.len() as u64, Ordering::Relaxed);
+        self.counters.caught_up.store(self.caught_up, Ordering::Relaxed);
         if self.images.as_ref().is_some_and(|images| now.since(images.made) >= SHARED_NS) {
             self.images = None;
         }

@@ -27,6 +27,9 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
             thread(name, outlet.heard_ns, outlet.ended);
         }
     }
+    if let Some(bridge) = &snapshot.bridge {
+        thread("bridge", bridge.heard_ns, bridge.ended);
+    }
     let holder = holder(snapshot);
     let ring = match holder {
         _ if snapshot.ring_removed => "name removed: nobody can join".to_owned(),

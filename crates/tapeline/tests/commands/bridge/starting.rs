@@ -39,6 +39,12 @@ fn clients_of_a_plant_that_starts_late_get_the_images_of_the_plant_above() {
     let (mut below, ready) = scene.below_ready("below", &[line], "stale_after = \"0s\"", HUB, &[]);
     assert_eq!(image(&ready["hub"], "TAPE"), expected);
 
+    let ring = format!("{}-below", scene.name);
+    let mut counters = Running::start(&["stat", &ring, "--every", "50ms", "--format", "json"]);
+    let is_live =
+        |counters: &Value| counters["feeds"][0]["state"] == "live" && counters["upstream"]["behind"] == 0;
+    while !is_live(&counters.says()) {}
+
     // Another plant on this line, and this one in an epoch before: neither changes anything.
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for (plant, epoch) in [("UP", 1), ("DN", 1)] {
