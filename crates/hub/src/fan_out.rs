@@ -38,7 +38,7 @@ impl Hub {
         if missing > 0 && self.next_seq > 0 {
             self.missed(missing, connections);
         }
-        self.next_seq = seq.saturating_add(1);
+        self.pass(tick.header.seq);
         if tick.header.kind != Kind::Update || tick.header.flags.contains(tick::Flags::LAST) {
             // The next steps read images, or remove an item.
             self.fold_all(connections);
@@ -121,9 +121,11 @@ impl Hub {
         Seq(self.next_seq)
     }
 
-    /// Skips a tick that an image already contains.
+    /// Skips a tick that an image already contains. A tick outside the sequence changes nothing.
     pub const fn pass(&mut self, seq: Seq) {
-        self.next_seq = seq.0.saturating_add(1);
+        if seq.0 > 0 {
+            self.next_seq = seq.0.saturating_add(1);
+        }
     }
 
     /// Registers an item that the plant publishes for the first time; `None` if it is not served.

@@ -16,10 +16,12 @@ use tapeline_plant::{ConsolidationSettings, MidnightBefore, PublishPolicy};
 use tapeline_wire::web_client::Url;
 use tapeline_wire::{pool, rssl};
 
+use crate::bridge::BridgeConfig;
 use crate::hub::HubConfig;
 use crate::image_server::ImageServerConfig;
 use crate::journal::JournalConfig;
 use crate::kdb::KdbConfig;
+use crate::upstream::UpstreamConfig;
 
 /// The checked configuration of a plant.
 #[derive(Debug)]
@@ -64,6 +66,10 @@ pub struct Config {
     pub sources: Option<SourcesConfig>,
     /// The hub that serves clients on the network.
     pub hub: Option<HubConfig>,
+    /// The bridge to plants below.
+    pub bridge: Option<BridgeConfig>,
+    /// The plant above whose ticks this plant publishes. It excludes every other input.
+    pub upstream: Option<UpstreamConfig>,
 }
 
 /// Default capacity of the ring, in bytes.
@@ -107,6 +113,8 @@ impl Config {
             kdb: None,
             sources: None,
             hub: None,
+            bridge: None,
+            upstream: None,
         }
     }
 }

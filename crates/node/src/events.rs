@@ -93,11 +93,13 @@ pub(crate) enum Kind {
     Accept,
     /// A venue: its connection, its gaps, its refusals.
     Venue,
+    /// A plant above or below, or its datagrams.
+    Bridge,
 }
 
 impl Kind {
     /// All kinds, each with its name, in the order of their declaration: a kind is the index of its entry.
-    const ALL: [(Self, &str); 12] = [
+    const ALL: [(Self, &str); 13] = [
         (Self::Login, "hub: logins"),
         (Self::Gone, "hub: sessions that are gone"),
         (Self::Refused, "hub: refused logins"),
@@ -110,6 +112,7 @@ impl Kind {
         (Self::Recovery, "recovery"),
         (Self::Accept, "ports that cannot accept connections"),
         (Self::Venue, "venues"),
+        (Self::Bridge, "bridge"),
     ];
 }
 

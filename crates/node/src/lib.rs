@@ -42,10 +42,10 @@ pub mod tick;
 pub use self::config::Config;
 pub use self::error::{Error, Result};
 pub use self::events::{Event, Events, Severity};
-pub use self::inputs::{queue, soup, sources};
+pub use self::inputs::{queue, soup, sources, upstream};
 pub use self::liveness::Liveness;
 pub use self::plant::{Ended, Plant};
 pub use self::readers::{
-    cursor, hub, image_server, journal, journal_follower, kdb, stat, ticks, web, zeromq,
+    bridge, cursor, hub, image_server, journal, journal_follower, kdb, stat, ticks, web, zeromq,
 };
 pub use self::stop::Stop;

@@ -15,6 +15,7 @@ use tapeline_ring::SubscriberId;
 use tapeline_wire::http::Server;
 use tapeline_wire::udp::{ReceiveOptions, UdpReceiver, wait_any, wait_any_or};
 
+use crate::bridge::RunningBridge;
 use crate::config::{Config, Feed, Receive};
 use crate::error::Context;
 use crate::events::Events;
@@ -35,6 +36,7 @@ use crate::report::{PlantReport, Ready};
 use crate::sources::RunningSources;
 use crate::stat::file::{self, Found};
 use crate::stat::snapshot;
+use crate::upstream::Upstream;
 use crate::zeromq::RunningZeromq;
 use crate::{Error, Liveness, Result, Stop, web};
 
@@ -114,6 +116,8 @@ impl Inlet {
 
 struct Running {
     inlets: Vec<Inlet>,
+    /// The plant above, in place of all other inputs.
+    upstream: Option<Upstream>,
     sources: Option<RunningSources>,
     /// What kdb+ clients publish.
     rows: Option<Publishing>,
@@ -190,6 +194,7 @@ impl Plant {
             web: threads.web.as_ref().map(Server::address),
             zeromq: threads.zeromq.as_ref().map(|zeromq| zeromq.address),
             hub: threads.hub.as_ref().map(|hub| hub.address),
+            bridge: threads.bridge.as_ref().map(|bridge| bridge.ready.clone()),
             hub_memory_bytes: threads.hub.as_ref().map(|hub| hub.memory_bytes),
             ..Ready::of(&config)
         };
@@ -245,6 +250,7 @@ struct Threads {
     hub: Option<RunningHub>,
     zeromq: Option<RunningZeromq>,
     kdb: Option<RunningKdb>,
+    bridge: Option<RunningBridge>,
     image_server: Option<Reader<()>>,
     web: Option<Server>,
     counting: Counting,
@@ -270,8 +276,9 @@ impl Threads {
     /// Opens the ports and starts the threads, which wait for the ring. Call before the plant's thread is
     /// pinned: the others inherit its CPU affinity.
     fn start(config: &mut Config, events: &Events) -> Result<(Self, Beside)> {
-        let journal =
-            config.journal.as_ref().map(|journal| RunningJournal::start(journal, events)).transpose()?;
+        let is_awaited = config.bridge.is_some();
+        let start_journal = |journal| RunningJournal::start(journal, is_awaited, events);
+        let journal = config.journal.as_ref().map(start_journal).transpose()?;
         let after = journal.as_ref().map(|journal| journal.after).unwrap_or_default();
         let mut excuses = Vec::new();
         let mut gate = || {
@@ -299,10 +306,17 @@ impl Threads {
         let zeromq = zeromq.map(|zeromq| RunningZeromq::start(zeromq, (gate(), kept.clone(), after), events));
         let zeromq = zeromq.transpose()?;
         let kdb = config.kdb.take();
-        let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept, after), most_tick, events));
+        let takes_rows = config.upstream.is_none();
+        let of_rows = (most_tick, takes_rows);
+        let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept.clone(), after), of_rows, events));
         let (kdb, rows) = kdb.transpose()?.unzip();
+        let rows = rows.filter(|_| takes_rows);
         let start_hub = |hub| RunningHub::start(hub, demanding, hub_snapshots, gate(), events);
         let hub = config.hub.take().map(start_hub).transpose()?;
+        let gates = [(); 2].map(|()| journal.as_ref().map(RunningJournal::gate_of_bridge));
+        excuses.extend(gates.iter().flatten().map(Gate::excuse));
+        let start_bridge = |bridge| RunningBridge::start(bridge, (gates, kept, after), events);
+        let bridge = config.bridge.take().map(start_bridge).transpose()?;
         let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| {
             let (address, web) = (hub.address.to_string(), page.map(|address| address.to_string()));
             (of_hub, snapshot::Hub { address, web, ..begin })
@@ -310,11 +324,12 @@ impl Threads {
         // Ends, and removes its file, before the plant has reported its end.
         let progress = journal.as_ref().map(RunningJournal::progress);
         let served = Served {
+            bridge: bridge.as_ref().map(RunningBridge::view),
             kdb: kdb.as_ref().map(RunningKdb::standing),
             zeromq: zeromq.as_ref().map(RunningZeromq::standing),
         };
         let counting = Counting::start(config, of_plant, of_hub, (progress, served), &latest, events)?;
-        let threads = Self { journal, hub, zeromq, kdb, image_server, web, counting, latest };
+        let threads = Self { journal, hub, zeromq, kdb, bridge, image_server, web, counting, latest };
         Ok((threads, Beside { sources, rows, snapshots, after, excuses }))
     }
 
@@ -339,6 +354,9 @@ impl Threads {
         self.hub = hub.map(|(hub, _)| hub);
         self.zeromq.iter_mut().try_for_each(|zeromq| zeromq.reader.join(&config.ring).map(|_| ()))?;
         self.kdb.iter_mut().try_for_each(|kdb| kdb.reader.join(&config.ring).map(|_| ()))?;
+        if let Some(bridge) = &mut self.bridge {
+            ring.exempt(bridge.join(&config.ring)?);
+        }
         if let Some(image_server) = &mut self.image_server {
             ring.exempt(image_server.join(&config.ring)?);
         }
@@ -355,6 +373,7 @@ impl Threads {
         report.zeromq = self.zeromq.and_then(|zeromq| failed.unless(zeromq.reader.end()));
         let kdb = self.kdb.and_then(|kdb| failed.unless(kdb.reader.end()));
         report.kdb = kdb.map(|kdb| KdbReport { published: published.unwrap_or_default(), ..kdb });
+        report.bridge = self.bridge.and_then(|bridge| failed.unless(bridge.end()));
         if let Some(image_server) = self.image_server {
             failed.unless(image_server.end());
         }
@@ -418,6 +437,9 @@ impl Running {
             let hint = "end that plant first, or give this plant's ring another name";
             return Err(Error::hinted(what, hint));
         }
+        let journal = config.journal.as_ref().map(|journal| (journal.folder.as_path(), after));
+        let open_upstream = |upstream| Upstream::open(upstream, journal, events);
+        let upstream = config.upstream.as_ref().map(open_upstream).transpose()?;
         let ring = tapeline_ring::Publisher::open(&config.ring, &ring_options(config))
             .map_err(|error| Error::of_ring("cannot publish the plant's ring", error))?;
         let clock = Clock::calibrate();
@@ -430,6 +452,7 @@ impl Running {
         items = items.share(shares, config.reserved_items);
         let mut running = Self {
             inlets,
+            upstream,
             sources,
             rows,
             housekept: clock.now(),
@@ -460,40 +483,7 @@ impl Running {
             sources.begin(&self.clock, &mut self.sequencer)?;
         }
         loop {
-            let mut taken = 0;
-            for inlet in &mut self.inlets {
-                let (channel, sequencer, clock) = (&mut inlet.channel, &mut self.sequencer, &self.clock);
-                let truncated = &mut self.truncated;
-                let turn = inlet.source.turn(&mut self.complaints, |arrived| {
-                    *truncated += u64::from(arrived.truncated);
-                    let wire = arrived.received.unwrap_or_else(|| clock.now());
-                    channel.datagram(arrived.line, arrived.bytes, wire, clock, sequencer)?;
-                    if arrived.left % WAKE_EVERY == 0 {
-                        sequencer.publisher().ring().flush();
-                    }
-                    Ok(())
-                })?;
-                taken += turn.taken;
-                let come = inlet.take_beside_lines(&self.clock, &mut self.sequencer)?;
-                taken += come;
-                let all_read = turn.all_read && come == 0;
-                if let Some(recovery) = &mut inlet.recovery
-                    && recovery.turn(&mut inlet.channel, &self.clock, &mut self.sequencer)?
-                {
-                    self.sequencer.publisher().ring().flush();
-                }
-                // Only now is it certain that a message missing on one line is not unread on another.
-                if all_read && inlet.channel.expire(&self.clock, &mut self.sequencer)? {
-                    self.sequencer.publisher().ring().flush();
-                }
-            }
-            if let Some(sources) = &mut self.sources {
-                let has_come = sources.turn(taken > 0, &self.clock, &mut self.sequencer)?;
-                taken += usize::from(has_come);
-            }
-            if let Some(rows) = &mut self.rows {
-                taken += usize::from(rows.turn(&self.clock, &mut self.sequencer)?);
-            }
+            let taken = self.take_input()?;
             if self.journal.as_ref().is_some_and(RunningJournal::has_stopped) {
                 return Err(Refused::NotKept);
             }
@@ -513,8 +503,7 @@ impl Running {
                 }
             }
             if taken == 0 {
-                let are_over = !self.inlets.is_empty() && self.inlets.iter().all(|inlet| inlet.is_over(now));
-                if until_end_of_session && are_over {
+                if until_end_of_session && self.is_over(now) {
                     return Ok(());
                 }
                 if !config.spin {
@@ -530,10 +519,63 @@ impl Running {
         }
     }
 
+    /// Takes what has arrived from every input, and publishes it. Returns how much that was.
+    fn take_input(&mut self) -> Result<usize, Refused> {
+        let mut taken = 0;
+        for inlet in &mut self.inlets {
+            let (channel, sequencer, clock) = (&mut inlet.channel, &mut self.sequencer, &self.clock);
+            let truncated = &mut self.truncated;
+            let turn = inlet.source.turn(&mut self.complaints, |arrived| {
+                *truncated += u64::from(arrived.truncated);
+                let wire = arrived.received.unwrap_or_else(|| clock.now());
+                channel.datagram(arrived.line, arrived.bytes, wire, clock, sequencer)?;
+                if arrived.left % WAKE_EVERY == 0 {
+                    sequencer.publisher().ring().flush();
+                }
+                Ok(())
+            })?;
+            taken += turn.taken;
+            let come = inlet.take_beside_lines(&self.clock, &mut self.sequencer)?;
+            taken += come;
+            let all_read = turn.all_read && come == 0;
+            if let Some(recovery) = &mut inlet.recovery
+                && recovery.turn(&mut inlet.channel, &self.clock, &mut self.sequencer)?
+            {
+                self.sequencer.publisher().ring().flush();
+            }
+            // Only now is it certain that a message missing on one line is not unread on another.
+            if all_read && inlet.channel.expire(&self.clock, &mut self.sequencer)? {
+                self.sequencer.publisher().ring().flush();
+            }
+        }
+        if let Some(upstream) = &mut self.upstream {
+            taken += upstream.turn(&self.clock, &mut self.sequencer)?;
+        }
+        if let Some(sources) = &mut self.sources {
+            let has_come = sources.turn(taken > 0, &self.clock, &mut self.sequencer)?;
+            taken += usize::from(has_come);
+        }
+        if let Some(rows) = &mut self.rows {
+            taken += usize::from(rows.turn(&self.clock, &mut self.sequencer)?);
+        }
+        Ok(taken)
+    }
+
+    /// Whether no more input is expected.
+    fn is_over(&self, now: Nanos) -> bool {
+        match &self.upstream {
+            Some(upstream) => upstream.is_over(now),
+            None => !self.inlets.is_empty() && self.inlets.iter().all(|inlet| inlet.is_over(now)),
+        }
+    }
+
     fn sleep(&mut self) {
         let publisher = self.sequencer.publisher().ring();
         // External observers see the ring's position while nothing moves.
         publisher.flush();
+        if let Some(upstream) = &self.upstream {
+            return upstream.sleep(LONGEST_SLEEP);
+        }
         let files = self.inlets.iter().filter_map(|inlet| inlet.file.as_ref());
         let longest = files.map(|file| file.until_due(&self.clock)).fold(LONGEST_SLEEP, Duration::min);
         let recovers = |inlet: &Inlet| inlet.recovery.as_ref().is_some_and(Recovery::is_busy);
@@ -573,12 +615,15 @@ impl Running {
         if let Some(each_second) = &mut self.each_second {
             each_second();
         }
+        let states = self.inlets.iter().map(|inlet| inlet.channel.state());
+        let (relayed, nowhere) = self.upstream.as_ref().map_or((0, 0), Upstream::counts);
+        let counters = || self.inlets.iter().map(|inlet| inlet.channel.counters());
         let note = Note {
             calibration: self.clock.calibration(),
-            messages: self.inlets.iter().map(|inlet| inlet.channel.counters().messages).sum(),
-            missing: self.inlets.iter().map(|inlet| inlet.channel.counters().missing).sum(),
+            messages: relayed + counters().map(|counters| counters.messages).sum::<u64>(),
+            missing: nowhere + counters().map(|counters| counters.missing).sum::<u64>(),
+            state: Note::worst(states.chain(self.upstream.as_ref().map(Upstream::state))),
             kernel_drops: self.kernel_drops(),
-            state: Note::worst(self.inlets.iter().map(|inlet| inlet.channel.state())),
         };
         let ring = self.sequencer.publisher().ring();
         ring.set_note(note.to_words());
@@ -642,6 +687,8 @@ impl Running {
             unknown_orders: inlet.channel.normaliser().unknown_orders(),
             kernel_drops: inlet.source.kernel_drops(),
         }));
+        figures.feeds.extend(self.upstream.as_mut().map(Upstream::figures));
+        figures.upstream = self.upstream.as_ref().map(Upstream::snapshot);
         if let Some(sources) = &self.sources {
             sources.put_figures(&mut figures.sources, &mut figures.unserved);
         }
@@ -649,7 +696,8 @@ impl Running {
     }
 
     fn kernel_drops(&mut self) -> u64 {
-        self.inlets.iter_mut().map(|inlet| inlet.source.kernel_drops()).sum()
+        let of_upstream = self.upstream.as_mut().map_or(0, Upstream::kernel_drops);
+        of_upstream + self.inlets.iter_mut().map(|inlet| inlet.source.kernel_drops()).sum::<u64>()
     }
 
     fn report(&mut self, config: &Config, refused: Option<&Refused>) -> PlantReport {
@@ -665,6 +713,7 @@ impl Running {
             }),
         );
         report.sources = self.sources.as_ref().map(RunningSources::report);
+        report.upstream = self.upstream.as_mut().map(Upstream::report);
         for (feed, inlet) in report.feeds.iter_mut().zip(&self.inlets) {
             feed.damage = inlet.file.as_ref().and_then(|file| file.damage.clone());
         }

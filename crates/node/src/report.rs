@@ -9,6 +9,7 @@ use tapeline_plant::{Channel, Consolidation, Refused, RingPublish, Sequencer};
 use tapeline_wire::pool::PoolCounters;
 use tapeline_wire::udp::UdpReceiver;
 
+use crate::bridge::{BridgeReady, BridgeReport};
 use crate::config::{self, Config};
 use crate::hub::HubReport;
 use crate::inputs::recovery::Recovery;
@@ -16,6 +17,7 @@ use crate::journal::JournalReport;
 use crate::kdb::KdbReport;
 use crate::sources::SourcesReport;
 use crate::tick::server::Listening;
+use crate::upstream::UpstreamReport;
 use crate::zeromq::ZeromqReport;
 
 /// Printed as a line of JSON when the plant's sockets are open and its ring can be joined.
@@ -43,6 +45,9 @@ pub struct Ready {
     /// The address at which kdb+ clients connect, if they can, and the day's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kdb: Option<Listening>,
+    /// Where plants below catch up and send re-requests, if there is a bridge to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bridge: Option<BridgeReady>,
 }
 
 impl Ready {
@@ -95,6 +100,12 @@ pub struct PlantReport {
     /// Totals of the journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalReport>,
+    /// Totals of the bridge to plants below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bridge: Option<BridgeReport>,
+    /// Totals of the plant above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<UpstreamReport>,
 }
 
 /// Totals of the best bid and offer over feeds.

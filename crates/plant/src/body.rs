@@ -178,6 +178,11 @@ pub(crate) fn reset(out: &mut [u8], session: Session) -> Option<usize> {
     status(out, DataState::OK, StateCode::NONE, format_args!("{before}{session}{after}"))
 }
 
+/// Writes what a plant below says of a channel of the plant above.
+pub(crate) fn of_bridge(out: &mut [u8], data: DataState, text: Arguments<'_>) -> Option<usize> {
+    status(out, data, StateCode::NONE, text)
+}
+
 /// Writes a status. Text beyond 96 bytes is cut.
 fn status(out: &mut [u8], data: DataState, code: StateCode, text: Arguments<'_>) -> Option<usize> {
     let mut line = [0; 96];

@@ -7,6 +7,7 @@
 //! * [`demand`] contains the clients' demands on the sources, and the answers of a source to one client alone.
 //! * [`sources`] turns the messages of OMM providers into ticks.
 //! * [`rows`] turns the rows of kdb+ clients into ticks.
+//! * [`bridge`] carries the ticks of a plant to other plants.
 //! * [`Channel`] is the complete path of one feed: lines, arbitration, decoding, books, ticks.
 //!
 //! Time is an argument ([`Time`]) and ticks go out through a trait, so that a plant can run on a simulated clock with a simulated
@@ -47,6 +48,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+pub mod bridge;
 pub mod cache;
 mod channel;
 mod consolidation;

@@ -18,6 +18,15 @@ pub enum Refused {
     /// The name of the plant's ring was removed, and the plant is set to stop in that case.
     #[error("the name of its ring was removed")]
     NameRemoved,
+    /// The plant above numbers in another epoch: the ring of this plant ends, and another one begins.
+    #[error("the plant above has begun another sequence")]
+    Resequenced,
+    /// The plant above has nothing that follows the ticks of this plant: the ring of this plant ends, and another one begins with images.
+    #[error("the plant above has no ticks that follow those of this plant")]
+    Unconnected,
+    /// The plant above cannot be followed.
+    #[error("the plant above cannot be followed")]
+    Unfollowable,
     /// The tick exceeds the maximum size of the ring.
     #[error("a tick of {len} bytes is longer than the {max} bytes that the ring takes")]
     TooLong {

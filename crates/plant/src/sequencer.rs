@@ -7,10 +7,11 @@ use tapeline_measure::{Clock, Nanos};
 use crate::body;
 use crate::consolidation::{Consolidation, ConsolidationSettings, Symbol};
 use crate::publish::{Publish, Refused};
-use crate::tick::{Flags, HEADER_BYTES, Header, Kind, MAX_NAME_BYTES};
+use crate::tick::{Flags, HEADER_BYTES, Header, Kind, MAX_NAME_BYTES, Tick};
 use crate::{ItemId, ItemSource, Items, State, TooManyItems};
 
-/// A tick's place in the plant's sequence: the first is 1, no number is skipped.
+/// A tick's place in the plant's sequence: the first is 1, no number is skipped. 0 is the place of ticks outside the sequence: what a plant says of
+/// the [bridge](crate::bridge) to the plant that numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
@@ -283,6 +284,41 @@ impl<P: Publish> Sequencer<P> {
         })?;
         *next += lens.len() as u64;
         Ok(())
+    }
+
+    /// Publishes a tick of another plant as it stands, with the sequence that it has: later than all before, or 0. The first one sets where
+    /// this plant's sequence begins.
+    ///
+    /// Costs a claim, a copy and a commit; no allocation, no system call.
+    ///
+    /// # Errors
+    /// As [`tick_up_to`](Self::tick_up_to).
+    #[inline]
+    pub fn relay(&mut self, seq: Seq, frame: &[u8]) -> Result<(), Refused> {
+        self.publish.publish(frame.len(), |place| {
+            place[..frame.len()].copy_from_slice(frame);
+            frame.len()
+        })?;
+        if seq > Seq(0) {
+            if self.next == self.first {
+                self.first = seq.0;
+            }
+            self.next = seq.0 + 1;
+        }
+        Ok(())
+    }
+
+    /// Publishes a tick that has no place in the sequence.
+    ///
+    /// # Errors
+    /// As [`tick_up_to`](Self::tick_up_to).
+    pub(crate) fn outside(&mut self, tick: &Tick<'_>) -> Result<(), Refused> {
+        let mut frame = Vec::new();
+        tick.write(&mut frame);
+        self.publish.publish(frame.len(), |place| {
+            place[..frame.len()].copy_from_slice(&frame);
+            frame.len()
+        })
     }
 
     /// Starts publishing the best bid and offer over several channels.

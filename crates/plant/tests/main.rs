@@ -7,6 +7,7 @@
 )]
 
 mod bench;
+mod bridge;
 mod bursts;
 mod cache;
 mod channel;

@@ -7,6 +7,7 @@
 //! | `recorded.rs` | a file instead of lines |
 //! | `venue.rs`, `venue` | the public stream of a crypto venue instead of lines |
 //! | `sources.rs`, `sources` | OMM providers and publishers |
+//! | `upstream.rs`, `upstream` | another plant, whose ticks are taken as they stand: lines, re-requests, catching up |
 //! | `queue.rs` | demand of clients on its way to the sources, and rows of kdb+ clients |
 
 pub(crate) mod intake;
@@ -15,4 +16,5 @@ pub(crate) mod recorded;
 pub(crate) mod recovery;
 pub mod soup;
 pub mod sources;
+pub mod upstream;
 pub(crate) mod venue;

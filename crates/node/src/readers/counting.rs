@@ -15,6 +15,7 @@ use tapeline_measure::{Clock, Nanos, Usage};
 use tapeline_plant::sources::{self as source, Standing};
 use tapeline_ring::Name;
 
+use crate::bridge::counters::BridgeView;
 use crate::config::Config;
 use crate::error::Context;
 use crate::events::Events;
@@ -23,7 +24,7 @@ use crate::readers::reader::Pulse;
 use crate::stat::file::CountersFile;
 use crate::stat::snapshot::{
     Backpressure, FeedSnapshot, Hub, Journal, LAYOUT, Outlet, Part, Process, ReaderSnapshot, Snapshot,
-    SourceSnapshot, Unserved,
+    SourceSnapshot, Unserved, UpstreamSnapshot,
 };
 
 /// How often this thread looks for new figures; the others write once a second.
@@ -101,6 +102,7 @@ pub(crate) struct PlantFigures {
     pub(crate) sources: Vec<SourceFigures>,
     /// Published services, each with its number of items that no source serves any more.
     pub(crate) unserved: Vec<(String, usize)>,
+    pub(crate) upstream: Option<UpstreamSnapshot>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -155,6 +157,7 @@ pub(crate) struct Counting {
 pub(crate) struct Served {
     pub(crate) kdb: Option<Serving>,
     pub(crate) zeromq: Option<Serving>,
+    pub(crate) bridge: Option<BridgeView>,
 }
 
 /// Such a thread and its address.
@@ -195,16 +198,7 @@ impl Counting {
             ring: config.ring.to_string(),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            feeds: config
-                .feeds
-                .iter()
-                .map(|feed| FeedSnapshot {
-                    name: feed.name.clone(),
-                    protocol: feed.protocol.name().to_owned(),
-                    state: tapeline_plant::State::default().to_string(),
-                    ..FeedSnapshot::default()
-                })
-                .collect(),
+            feeds: feeds_of(config),
             hub: hub.as_ref().map(|(_, begin)| begin.clone()),
             ..Snapshot::default()
         };
@@ -326,7 +320,8 @@ impl Counter {
             };
         }
         self.snapshot.journal = self.journal.as_deref().map(of_journal);
-        let Served { kdb, zeromq } = &self.served;
+        let Served { kdb, zeromq, bridge } = &self.served;
+        self.snapshot.bridge = bridge.as_ref().map(BridgeView::look);
         for (serving, outlet) in [(kdb, &mut self.snapshot.kdb), (zeromq, &mut self.snapshot.zeromq)] {
             serving.iter().for_each(|serving| serving.look(outlet));
         }
@@ -395,11 +390,25 @@ fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
         told.sources.iter().map(|told_of| merge_source(&snapshot.sources, told_of, told.at)).collect();
     let unserved = |(service, items): &(String, usize)| Unserved { service: service.clone(), items: *items };
     snapshot.unserved = told.unserved.iter().map(unserved).collect();
+    snapshot.upstream.clone_from(&told.upstream);
     snapshot.heard_ns = told.at.0;
     snapshot.ticks = told.ticks;
     snapshot.items = told.items;
     snapshot.backpressure =
         Backpressure { stalls: told.stalls, stalled_ns: told.stalled_ns, ..snapshot.backpressure };
+}
+
+/// The feeds before the first figures. A plant above takes their place.
+fn feeds_of(config: &Config) -> Vec<FeedSnapshot> {
+    let feeds = config.feeds.iter().map(|feed| (&feed.name, feed.protocol.name()));
+    let upstream = config.upstream.iter().map(|upstream| (&upstream.name, "bridge-moldudp64"));
+    let feed = |(name, protocol): (&String, &str)| FeedSnapshot {
+        name: name.clone(),
+        protocol: protocol.to_owned(),
+        state: tapeline_plant::State::default().to_string(),
+        ..FeedSnapshot::default()
+    };
+    feeds.chain(upstream).map(feed).collect()
 }
 
 /// The state of a source, and since when, as far as the earlier snapshot shows.

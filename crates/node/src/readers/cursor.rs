@@ -28,6 +28,7 @@ pub(crate) struct RingCursor<T = OnRing> {
 
 /// The next entry of the ring.
 pub(crate) enum Read<'a> {
+    /// The next tick of the sequence, or one outside it.
     Tick(Tick<'a>),
     /// The tick was already taken before the reader rejoined: releases lag behind reads.
     Again,
@@ -72,7 +73,7 @@ impl<T: Position> RingCursor<T> {
             Next::Lost(lost) => return Ok(Read::Lost(lost)),
         };
         let seq = tick.header.seq;
-        if seq < awaited {
+        if seq < awaited && seq > Seq(0) {
             // The sequence of another plant starts with 1.
             return if has_rejoined && is_ours { Ok(Read::Again) } else { Err(another_plant()) };
         }

@@ -91,13 +91,13 @@ pub struct ImageServer<T> {
     listener: Option<LocalListener>,
     /// Readers that wait for their turn.
     waiting: VecDeque<UnixStream>,
-    kept: Kept,
+    kept: KeptState,
     asking: Option<Asking>,
 }
 
 /// What the ticks so far have said.
 #[derive(Debug)]
-struct Kept {
+pub(crate) struct KeptState {
     images: Images,
     /// For each feed, the last status of the feed as a whole.
     feeds: Vec<Option<Vec<u8>>>,
@@ -124,12 +124,7 @@ impl<T: Ticks> ImageServer<T> {
     /// Creates a server that reads these ticks, without a socket path: use [`ask`](Self::ask).
     #[must_use]
     pub fn new(config: &ImageServerConfig, ticks: T) -> Self {
-        let limits =
-            Limits { items: config.max_items.saturating_mul(2), bytes: config.bytes, ..Limits::default() };
-        let services = config.services.iter().copied();
-        let images = Images::new(limits, config.max_items, services, &config.dictionary);
-        let kept = Kept { images, feeds: Vec::new(), directory: Directory::new(), services: Vec::new() };
-        Self { ticks, listener: None, waiting: VecDeque::new(), kept, asking: None }
+        Self { ticks, listener: None, waiting: VecDeque::new(), kept: new_kept(config), asking: None }
     }
 
     /// Asks for the images from within the process.
@@ -175,7 +170,9 @@ impl<T: Ticks> ImageServer<T> {
                 put(&mut ready, |out| out.extend_from_slice(frame));
             }
             for header in &self.kept.services {
-                put_service(&mut ready, &self.kept.directory, header);
+                with_service(&self.kept.directory, header, &mut |tick| {
+                    put(&mut ready, |out| tick.write(out));
+                });
             }
             let end = self.kept.images.len();
             self.asking = Some(Asking { stream, ready, sent: 0, next: 0, end, took: now });
@@ -241,8 +238,18 @@ impl ImageServer<OnRing> {
     }
 }
 
-impl Kept {
-    fn take(&mut self, tick: &Tick<'_>) {
+/// Creates the state before the first tick.
+pub(crate) fn new_kept(config: &ImageServerConfig) -> KeptState {
+    let limits =
+        Limits { items: config.max_items.saturating_mul(2), bytes: config.bytes, ..Limits::default() };
+    let services = config.services.iter().copied();
+    let images = Images::new(limits, config.max_items, services, &config.dictionary);
+    KeptState { images, feeds: Vec::new(), directory: Directory::new(), services: Vec::new() }
+}
+
+impl KeptState {
+    /// Takes the next tick.
+    pub(crate) fn take(&mut self, tick: &Tick<'_>) {
         let Ok(message) = MessageView::parse(tick.body) else { return };
         if tick.header.item != ItemId(0) {
             self.images.fold(message.domain(), tick);
@@ -280,6 +287,27 @@ impl Kept {
     }
 }
 
+impl KeptState {
+    /// Passes on everything at this moment: the state of each feed and service, then each item's image as a refresh.
+    pub(crate) fn each(&mut self, mut each: impl FnMut(&Tick<'_>)) {
+        for frame in self.feeds.iter().flatten() {
+            if let Ok(tick) = Tick::parse(frame) {
+                each(&tick);
+            }
+        }
+        for header in &self.services {
+            with_service(&self.directory, header, &mut each);
+        }
+        for at in 0..self.images.len() {
+            let Some(image) = self.images.give(at).map(<[u8]>::to_vec) else { continue };
+            if let Some(place) = self.images.place(at) {
+                let header = tick::Header { kind: Kind::Refresh, ..place.last };
+                each(&Tick { header, name: &place.name, body: &image, source: &[] });
+            }
+        }
+    }
+}
+
 fn state_of(message: &MessageView<'_>) -> Option<DataState> {
     let Ok(Header::Status(header)) = message.header() else { return None };
     header.state.map(|state| state.data)
@@ -295,15 +323,14 @@ pub(crate) fn put(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Appends the current directory entry of a provider's service.
-fn put_service(out: &mut Vec<u8>, directory: &Directory, header: &tick::Header) {
+/// Passes on the current directory entry of a provider's service.
+fn with_service(directory: &Directory, header: &tick::Header, then: &mut impl FnMut(&Tick<'_>)) {
     let Some(entry) = directory.service(header.service) else { return };
     let mut entry = entry.clone();
     entry.action = MapAction::ADD;
     let mut room = vec![0; MOST_DIRECTORY];
     let Ok(len) = directory::encode_update(0, directory::filter::ALL, [&entry], &mut room) else { return };
-    let tick = Tick { header: *header, name: "", body: &room[..len], source: &[] };
-    put(out, |out| tick.write(out));
+    then(&Tick { header: *header, name: "", body: &room[..len], source: &[] });
 }
 
 /// The images of a plant as they arrive, for a hub that starts late or continues after a gap.

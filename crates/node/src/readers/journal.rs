@@ -89,8 +89,8 @@ struct Holding {
 
 impl RunningJournal {
     /// Opens the journal, cuts off what a crash left incomplete, and starts the thread, which waits for the
-    /// ring. Call before this thread is pinned.
-    pub(crate) fn start(config: &JournalConfig, events: &Events) -> crate::Result<Self> {
+    /// ring. Call before this thread is pinned. `is_awaited`: a reader waits for each tick to be written.
+    pub(crate) fn start(config: &JournalConfig, is_awaited: bool, events: &Events) -> crate::Result<Self> {
         let folder = config.folder.display().to_string();
         let opened = Directory::create(&config.folder).and_then(|open| Writer::open(open, config.settings));
         let (writer, opened) = opened
@@ -112,7 +112,7 @@ impl RunningJournal {
         let (progress, durability) = (writer.progress(), config.settings.durability);
         let of_thread = events.clone();
         let keep = move |_, subscriber, _| {
-            let naps = durability == Durability::Written;
+            let naps = durability == Durability::Written && !is_awaited;
             Keeping { turns: JournalTurns::new(writer, of_thread), subscriber, naps }.run(folder)
         };
         Ok(Self {
@@ -131,6 +131,11 @@ impl RunningJournal {
     /// A gate for one reader that passes ticks on; `None` unless ticks must be on disk first.
     pub(crate) fn gate(&self) -> Option<Gate> {
         (self.durability == Durability::Synced).then(|| Gate::of(Arc::clone(&self.progress)))
+    }
+
+    /// A gate for a reader whose ticks must be in the journal first, whatever its durability.
+    pub(crate) fn gate_of_bridge(&self) -> Gate {
+        Gate::of(Arc::clone(&self.progress))
     }
 
     /// Whether the plant must stop because nothing more can be written.
@@ -242,6 +247,10 @@ impl<F: Folder> JournalTurns<F> {
     pub fn take(&mut self, frame: &[u8]) -> crate::Result<()> {
         let tick = Tick::parse(frame).context("the ring holds something that is not a tick")?;
         let seq = tick.header.seq.0;
+        if seq == 0 {
+            // Outside the sequence: it is about this plant's connection to another, and over when the plant is.
+            return Ok(());
+        }
         self.given += 1;
         let outcome = self.writer.append(seq, tick.header.sequenced, frame);
         if outcome.is_kept() != self.is_well {

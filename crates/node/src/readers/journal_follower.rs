@@ -78,7 +78,10 @@ impl JournalFollower {
     /// Records a tick taken from the ring, which the journal will contain. The last tick counts, not the
     /// highest: a plant that continues the journal of a killed one starts at a lower number.
     pub const fn take(&mut self, seq: u64) {
-        (self.newest, self.is_lost) = (seq, false);
+        // A tick outside the sequence is in no journal.
+        if seq > 0 {
+            (self.newest, self.is_lost) = (seq, false);
+        }
     }
 
     /// Skips the ticks on the ring, so that a long history does not block the plant. A lost position is taken

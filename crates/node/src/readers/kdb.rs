@@ -111,17 +111,20 @@ pub(crate) struct RunningKdb {
 impl RunningKdb {
     /// Opens the ports and the log and starts the thread, which waits for the ring. Call before this thread
     /// is pinned. The calling thread is the plant's: it is woken for rows, and publishes them as ticks of at
-    /// most `most_tick` bytes. The plant's journal gives the gate that holds ticks back until they are
+    /// most `most_tick` bytes, if it takes any. The plant's journal gives the gate that holds ticks back until they are
     /// durable, the folder where they are then, and the last tick of the plants before this one.
     pub(crate) fn start(
         config: KdbConfig,
         (gate, journal, after): (Option<Gate>, Option<Kept>, Seq),
-        most_tick: usize,
+        (most_tick, takes_rows): (usize, bool),
         events: &Events,
     ) -> crate::Result<(Self, Publishing)> {
         let KdbConfig { serve, fillers, max_items, saying, suffix, channel } = config;
         let spins = serve.spins;
-        let (giving, publishing) = publishing::open(saying, suffix, channel, most_tick);
+        let (mut giving, publishing) = publishing::open(saying, suffix, channel, most_tick);
+        if !takes_rows {
+            giving.refuse();
+        }
         let server = Server::open(serve, "[kdb]", Some(giving), events)?;
         if server.is_open() {
             events.warning(

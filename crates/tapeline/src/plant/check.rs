@@ -247,6 +247,17 @@ fn parts(config: &Config) -> Vec<Part> {
         let unix = serve.unix.as_ref().map(|path| path.display().to_string());
         parts.extend(address.into_iter().chain(unix).map(|name| Part::new("port", name, &*is)));
     }
+    if let Some(bridge) = &config.bridge {
+        let lines: Vec<_> = bridge.lines.iter().map(|line| line.destination.to_string()).collect();
+        let is = format!("the plants below catch up and send re-requests; lines to {}", lines.join(", "));
+        parts.push(Part::new("bridge", bridge.catch_up, is));
+    }
+    if let Some(upstream) = &config.upstream {
+        let lines: Vec<_> = upstream.lines.iter().map(|line| line.address.to_string()).collect();
+        let plant = upstream.follower.plant;
+        let is = format!("the ticks of plant {plant} at {}; lines {}", upstream.catch_up, lines.join(", "));
+        parts.push(Part::new("upstream", &upstream.name, is));
+    }
     if let Some(hub) = &config.hub {
         parts.extend(of_hub(hub));
         if let Some(web) = &hub.web {
@@ -417,6 +428,10 @@ fn memory(config: &Config) -> Vec<Memory> {
             ("kdb+ clients' incoming messages (incoming_size)", serve.incoming_bytes),
             ("kdb+ publishers' rows inside the plant", tapeline_node::kdb::publishing::ROWS_BYTES),
         ]);
+    }
+    if let Some(bridge) = &config.bridge {
+        parts.push(("ticks for re-requests (history)", bridge.packer.history.bytes));
+        parts.extend(bridge.images.as_ref().map(|images| ("images for plants below (images)", images.bytes)));
     }
     if let Some(hub) = &config.hub {
         parts.extend(hub.memory_bound());

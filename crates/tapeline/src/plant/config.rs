@@ -3,6 +3,7 @@
 //! Every error names the file, the line and the column, states what was expected, and gives a hint.
 
 pub(crate) mod access;
+mod bridge;
 mod faults;
 pub(crate) mod hub;
 mod journal;
@@ -30,11 +31,13 @@ use tapeline_console::{Hinted, arguments, paths, trading_day};
 use tapeline_feed::Protocol;
 use tapeline_hub::Posts;
 use tapeline_measure::{Clock, Nanos};
+use tapeline_node::bridge::BridgeConfig;
 use tapeline_node::config::{Config, Feed, Line, Receive, Recording, SourcesConfig};
 use tapeline_node::config::{MAX_ITEMS, RECEIVE_BUFFER, REORDER_TIME, RING_BYTES};
 use tapeline_node::config::{STALE_AFTER, STALL_LIMIT, VENUE_STALE_AFTER};
 use tapeline_node::hub::HubConfig;
 use tapeline_node::image_server::ImageServerConfig;
+use tapeline_node::upstream::UpstreamConfig;
 use tapeline_omm::Dictionary;
 use tapeline_plant::{ConsolidationSettings, PublishPolicy};
 use tapeline_wire::pool;
@@ -70,6 +73,9 @@ struct RawConfig {
     #[serde(default)]
     provider: Vec<sources::RawProvider>,
     publishers: Option<sources::RawPublishers>,
+    bridge: Option<bridge::RawBridge>,
+    #[serde(default)]
+    upstream: Vec<Spanned<bridge::RawUpstream>>,
 }
 
 #[derive(Deserialize)]
@@ -222,11 +228,9 @@ impl Source<'_> {
             publishers: raw.publishers,
         };
         let count = raw.feed.len();
-        if count == 0 && of_sources.are_none() && raw.kdb.is_none() || count > MAX_FEEDS {
-            let what = format!("{count} feeds; 1 to {MAX_FEEDS} are expected");
-            let hint = "a feed is a table [[feed]] with its [[feed.line]]s; with a [[service]] or [kdb] none is needed";
-            self.fault(self.end(), what, hint);
-        }
+        let others = (raw.kdb.is_some(), raw.bridge.is_some());
+        let upstream = self.input(raw.upstream, (count, !of_sources.are_none()), others);
+        let has_own = count > 0 || raw.kdb.is_some() || upstream.is_some();
         let several = count > 1 && !plant.shared_items;
         let feeds = raw.feed.into_iter();
         let feeds: Vec<_> = feeds.filter_map(|feed| self.sound(self.feed(feed, publish, several))).collect();
@@ -240,7 +244,7 @@ impl Source<'_> {
             hub.as_ref().map_or((1, &*name), |hub| (hub.settings.service_id, &hub.settings.service));
         let beside = sources::Beside {
             // Rows that kdb+ clients publish belong to the feeds' service too.
-            feeds: Some(of_feeds).filter(|_| count > 0 || raw.kdb.is_some()),
+            feeds: Some(of_feeds).filter(|_| has_own),
             // One more channel number is that of the best bid and offer.
             channel: count as u16 + 1,
             max_items,
@@ -250,7 +254,7 @@ impl Source<'_> {
         };
         let sources = self.sound(self.sources(&of_sources, &beside)).flatten();
         if let Some(hub) = &mut hub {
-            set_services(hub, sources.as_ref(), count > 0 || raw.kdb.is_some());
+            set_services(hub, sources.as_ref(), has_own);
         }
         let service_id = hub.as_ref().map_or(1, |hub| hub.settings.service_id);
         let dictionary = hub.as_ref().map(|hub| hub.settings.dictionary.clone());
@@ -258,7 +262,7 @@ impl Source<'_> {
         let beside = kdb::BesideTickerplant {
             dictionary: dictionary.as_deref().unwrap_or_else(|| Dictionary::builtin()),
             max_items,
-            has_feeds: count > 0,
+            has_feeds: count > 0 || upstream.is_some(),
             channel: (count + 1 + services) as u16,
         };
         let kdb = raw.kdb.as_ref().and_then(|kdb| self.kdb(kdb, &beside));
@@ -266,9 +270,12 @@ impl Source<'_> {
         let reserved_items = self.reserved_items(plant.reserved_items.as_ref(), max_items, sources_of_ticks);
         self.ports_apart(hub.as_ref(), sources.as_ref(), kdb.as_ref());
         let of_providers = sources.iter().flat_map(|sources| &sources.settings.services);
-        let services = of_providers.map(|service| service.id).chain([service_id]).collect();
-        let images = self.images(&plant.images, max_items, services, dictionary);
+        let services: Vec<_> = of_providers.map(|service| service.id).chain([service_id]).collect();
+        let (images, bridge) =
+            self.for_late(&plant.images, raw.bridge.as_ref(), (max_items, services, dictionary));
         Some(Config {
+            bridge,
+            upstream,
             images,
             kdb,
             journal: raw.journal.as_ref().map(|journal| self.journal(journal)),
@@ -290,6 +297,35 @@ impl Source<'_> {
             reserved_items,
             feeds,
         })
+    }
+
+    /// The plant above, if there is one: it excludes every other input, and a bridge further down. Without one there are feeds or other inputs.
+    fn input(
+        &self,
+        mut raw: Vec<Spanned<bridge::RawUpstream>>,
+        (feeds, has_sources): (usize, bool),
+        (has_kdb, has_bridge): (bool, bool),
+    ) -> Option<UpstreamConfig> {
+        let Some(span) = raw.first().map(Spanned::span) else {
+            if feeds == 0 && !has_sources && !has_kdb || feeds > MAX_FEEDS {
+                let what = format!("{feeds} feeds; 1 to {MAX_FEEDS} are expected");
+                let hint = "a feed is a table [[feed]] with its [[feed.line]]s; with a [[service]] or [kdb] none is needed";
+                self.fault(self.end(), what, hint);
+            }
+            return None;
+        };
+        let (count, has_inputs) = (raw.len(), feeds > 0 || has_sources);
+        if count > 1 {
+            let what = format!("{count} plants above; one is expected");
+            self.fault(span, what, "two sequences cannot become one: a second plant below takes the other");
+        } else if has_inputs {
+            let what = "[[upstream]] brings the ticks of another plant, and this plant has other inputs too";
+            self.fault(span, what, "feeds and services belong in the plant above");
+        } else if has_bridge {
+            let what = "[bridge] and [[upstream]] are in one plant";
+            self.fault(span, what, "plants further down take their ticks from the plant that numbers them");
+        }
+        self.upstream(raw.swap_remove(0).into_inner())
     }
 
     /// The number of items that is reserved for each source, given the numbers of channels and services: by
@@ -498,17 +534,21 @@ impl Source<'_> {
         }
     }
 
-    /// The server of images, if the plant keeps images.
-    fn images(
+    /// The server of images for late hubs, if the plant keeps images, and the bridge, which has images of its own.
+    fn for_late(
         &self,
         size: &Option<Spanned<String>>,
-        max_items: usize,
-        services: Vec<u16>,
-        dictionary: Option<Arc<Dictionary>>,
-    ) -> Option<ImageServerConfig> {
-        let bytes = self.given_size(size)?;
+        bridge: Option<&bridge::RawBridge>,
+        (max_items, services, dictionary): (usize, Vec<u16>, Option<Arc<Dictionary>>),
+    ) -> (Option<ImageServerConfig>, Option<BridgeConfig>) {
         let dictionary = dictionary.unwrap_or_else(|| Arc::new(Dictionary::builtin().clone()));
-        Some(ImageServerConfig { bytes, max_items, services, dictionary })
+        let of = |bytes| ImageServerConfig {
+            bytes,
+            max_items,
+            services: services.clone(),
+            dictionary: dictionary.clone(),
+        };
+        (self.given_size(size).map(of), bridge.and_then(|bridge| self.bridge(bridge, of(0))))
     }
 
     /// The size of a standby plant's ring, and the place of that key.

@@ -86,6 +86,25 @@ fn describe_clients(report: &PlantReport, text: &mut String) {
     if let Some(kdb) = &report.kdb {
         text.push_str(&format!("\nkdb+: {kdb}"));
     }
+    if let Some(bridge) = &report.bridge {
+        let [ticks, datagrams, again, caught_up] =
+            [bridge.ticks, bridge.datagrams, bridge.sent_again, bridge.caught_up].map(thousands);
+        text.push_str(&format!(
+            "\nbridge, session {}: {ticks} ticks in {datagrams} datagrams, {again} sent again; plants caught up {caught_up} times",
+            bridge.session
+        ));
+    }
+    if let Some(upstream) = &report.upstream {
+        let [ticks, recovered, caught_up, missing] =
+            [upstream.ticks, upstream.recovered, upstream.caught_up, upstream.missing].map(thousands);
+        text.push_str(&format!(
+            "\nupstream {}: {}, session {}; {ticks} ticks from the lines, {recovered} of them requested again, {caught_up} from the catch-up \
+             server, {missing} nowhere",
+            upstream.name,
+            upstream.state,
+            upstream.session.as_deref().unwrap_or("none seen")
+        ));
+    }
     if let Some(nbbo) = &report.nbbo {
         let [ticks, locked, crossed, refused] =
             [nbbo.ticks, nbbo.locked, nbbo.crossed, nbbo.items_refused].map(thousands);

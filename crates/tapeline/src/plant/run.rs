@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use tapeline_console::stop::Again;
 use tapeline_console::{FilePath, Format, Stop, stop};
+use tapeline_node::bridge::BridgeReady;
 use tapeline_node::report::Ready;
 use tapeline_node::{Ended, Plant};
 use tapeline_plant::Refused;
@@ -36,10 +37,23 @@ impl RunArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         stop::outlive_file_limits()?;
+        loop {
+            match self.run_once(&stop)? {
+                Some(code) => return Ok(code),
+                None if stop.requested() => return Ok(ExitCode::SUCCESS),
+                // The plant above has begun another sequence: a ring of its own for each.
+                None => {}
+            }
+        }
+    }
+
+    /// Runs the plant until its end; `None` if it must begin again, with a new ring, because the plant above has.
+    fn run_once(&self, stop: &Stop) -> anyhow::Result<Option<ExitCode>> {
         let (mut config, simulated) = config::read_with_exchanges(&self.config)?;
         if self.without_hub {
             config.hub = None;
         }
+        let journal = config.journal.as_ref().map(|journal| journal.folder.clone());
         let is_read_again = config.hub.as_ref().is_some_and(|hub| hub.access.reload.is_some());
         let mut plant = Plant::open(config, &stop.flag().into(), &events::printed())?;
         // Without [hub.access] nobody else listens for SIGHUP, which would end the process.
@@ -61,7 +75,13 @@ impl RunArgs {
                 heartbeat.iter_mut().for_each(Heartbeat::beat);
             }
         });
-        plant.at_end(supervised::stopping);
+        let stopped = stop.clone();
+        // A plant that begins again does not end for the service manager.
+        plant.at_end(move || {
+            if stopped.requested() {
+                supervised::stopping();
+            }
+        });
         match self.format {
             Format::Json => tapeline_console::output::print_json_line(plant.ready())?,
             Format::Table => eprintln_ready(plant.config(), plant.ready()),
@@ -80,7 +100,18 @@ impl RunArgs {
             );
         }
         failed.map_or(Ok(()), Err)?;
-        match refused {
+        let code = match refused {
+            Some(Refused::Resequenced) => return Ok(None),
+            Some(Refused::Unconnected) => {
+                if let Some(folder) = journal {
+                    let aside = tapeline_node::upstream::set_aside(&folder)?;
+                    anstream::eprintln!(
+                        "note: the journal was moved to {}: the ticks that follow are not those behind its last",
+                        aside.display()
+                    );
+                }
+                return Ok(None);
+            }
             None if !report.files_are_whole() => Ok(ExitCode::FAILURE),
             // Readers were notified of the gaps.
             None if report.is_anything_missing() => Ok(ExitCode::from(3)),
@@ -88,7 +119,8 @@ impl RunArgs {
             // The user asked to stop while a subscriber blocked the ring: not all received messages were published.
             Some(Refused::Stopping) if stop.requested() => Ok(ExitCode::from(3)),
             Some(refused) => Err(refused).context("the plant cannot continue"),
-        }
+        };
+        code.map(Some)
     }
 }
 
@@ -116,5 +148,17 @@ fn eprintln_ready(config: &tapeline_node::Config, ready: &Ready) {
     }
     if let Some(kdb) = &ready.kdb {
         anstream::eprintln!("{kdb}");
+    }
+    if let Some(BridgeReady { session, requests, catch_up }) = &ready.bridge {
+        anstream::eprintln!(
+            "bridge: session {session}; plants below send re-requests to {requests} and catch up at {catch_up}"
+        );
+    }
+    if let Some(upstream) = &config.upstream {
+        anstream::eprintln!(
+            "the ticks are those of plant {} at {}",
+            upstream.follower.plant,
+            upstream.catch_up
+        );
     }
 }

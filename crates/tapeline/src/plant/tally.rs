@@ -75,7 +75,11 @@ struct Sequences {
 }
 
 impl Sequences {
+    /// Counts a tick of the plant's sequence; 0 is outside it.
     fn tick(&mut self, seq: u64) {
+        if seq == 0 {
+            return;
+        }
         if self.ticks == 0 {
             self.first_seq = seq;
         } else {

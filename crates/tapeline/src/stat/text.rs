@@ -47,6 +47,24 @@ pub(super) fn of(plant: &Snapshot) -> String {
             text.push_str(&format!(", {} ticks MISSING", thousands(outlet.missing)));
         }
     }
+    if let Some(bridge) = &plant.bridge {
+        let state = if bridge.ended { ", ENDED" } else { "" };
+        let [sequence, again, unsent] = [bridge.sequence, bridge.sent_again, bridge.unsent].map(thousands);
+        text.push_str(&format!(
+            "\nbridge       session {}{state}, up to tick {sequence}; {again} sent again, {unsent} datagrams not taken; {} plants catch up",
+            shown(&bridge.session),
+            bridge.catching_up
+        ));
+    }
+    if let Some(upstream) = &plant.upstream {
+        let [sequence, behind, recovered] =
+            [upstream.sequence, upstream.behind, upstream.recovered].map(thousands);
+        text.push_str(&format!(
+            "\nupstream     session {}, up to tick {sequence}, {behind} behind; {recovered} requested again, {} times left to the catch-up server",
+            shown(&upstream.session),
+            thousands(upstream.left_lines)
+        ));
+    }
     for part in [feeds(plant), sources(plant), readers(plant)].into_iter().flatten() {
         text.push_str(&format!("\n\n{part}"));
     }

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on should stop, and says what it skips"
 )]
 
+mod bridge;
 mod burst;
 mod c_library;
 mod certificates;

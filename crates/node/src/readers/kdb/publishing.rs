@@ -77,6 +77,8 @@ pub struct PublishedReport {
 /// The tickerplant's end.
 #[derive(Debug)]
 pub struct Giving {
+    /// This plant numbers no ticks of its own.
+    is_refused: bool,
     to: Entry<Update>,
     /// Empty updates for reuse.
     spare: Receiver<Update>,
@@ -139,6 +141,7 @@ fn open_for(
         plant: std::thread::current(),
         tables,
         suffix,
+        is_refused: false,
         most_row: channel.most_row(most_tick),
         name: String::new(),
         fields: vec![0; FIELDS],
@@ -151,6 +154,11 @@ impl Giving {
     /// Whether the rows of one more update can be taken. While this is false, nothing is read from clients.
     pub(crate) fn has_room(&mut self) -> bool {
         !self.is_behind && self.send_held()
+    }
+
+    /// Takes no rows from here on: their publishers get the reason.
+    pub(crate) const fn refuse(&mut self) {
+        self.is_refused = true;
     }
 
     /// Sets whether the tickerplant has ticks to read from the ring before it takes further rows: else rows would be taken
@@ -175,6 +183,9 @@ impl Giving {
     /// # Errors
     /// Why none of the rows are taken; their publisher gets this text.
     pub(crate) fn take(&mut self, rows: &mut Passing<'_>, arrived: Nanos) -> Result<(), &'static str> {
+        if self.is_refused {
+            return Err("this plant takes its ticks from another plant: publish there");
+        }
         let mut update = mem::take(&mut self.writing);
         update.begin(arrived);
         let table = rows.table();

@@ -62,6 +62,12 @@ pub struct Snapshot {
     /// The ZeroMQ outlet, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zeromq: Option<Outlet>,
+    /// The bridge to plants below, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bridge: Option<BridgeSnapshot>,
+    /// The plant above, if the ticks are another plant's; its state is that of the feed of its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<UpstreamSnapshot>,
     /// The hub, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hub: Option<Hub>,
@@ -222,6 +228,54 @@ pub struct Outlet {
     pub heard_ns: u64,
     /// Ticks that its clients did not get: the outlet lost its position on the ring, and no journal has them.
     pub missing: u64,
+}
+
+/// A bridge to plants below.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct BridgeSnapshot {
+    /// The session: plant and epoch.
+    pub session: String,
+    /// The bridge ended before the plant did.
+    pub ended: bool,
+    /// Last turn of the sending thread, ns since 1970 UTC.
+    pub heard_ns: u64,
+    /// Ticks that the bridge missed on its ring, and that no journal has.
+    pub missing: u64,
+    /// The last sequence that was sent.
+    pub sequence: u64,
+    /// Datagrams that a line's socket did not take.
+    pub unsent: u64,
+    /// Re-requests received.
+    pub requests: u64,
+    /// Ticks sent again.
+    pub sent_again: u64,
+    /// Re-requests without an answer.
+    pub unanswered: u64,
+    /// Plants that are connected to the catch-up server.
+    pub catching_up: u64,
+    /// Times that a plant has caught up.
+    pub caught_up: u64,
+}
+
+/// A plant above.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct UpstreamSnapshot {
+    /// The session: plant and epoch; empty before the first.
+    pub session: String,
+    /// The last sequence that was published.
+    pub sequence: u64,
+    /// Ticks that the plant above has sent, as far as is known, and that are not published yet.
+    pub behind: u64,
+    /// Re-requests sent.
+    pub requests: u64,
+    /// Ticks that answers to re-requests brought.
+    pub recovered: u64,
+    /// Times that the lines were left for the catch-up server.
+    pub left_lines: u64,
+    /// Datagrams on its lines that are not of the session.
+    pub strangers: u64,
 }
 
 /// A hub.

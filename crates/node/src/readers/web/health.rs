@@ -67,6 +67,9 @@ fn of_threads(snapshot: &Snapshot, now: Nanos) -> Vec<(String, bool, String)> {
             thread(name, outlet.heard_ns, outlet.ended);
         }
     }
+    if let Some(bridge) = &snapshot.bridge {
+        thread("bridge", bridge.heard_ns, bridge.ended);
+    }
     checks
 }
 

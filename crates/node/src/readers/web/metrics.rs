@@ -6,7 +6,8 @@ use std::fmt::{self, Write};
 use tapeline_measure::Nanos;
 
 use crate::stat::snapshot::{
-    FeedSnapshot, Hub, Journal, LATE_NS, Latency, Outlet, Session, Snapshot, SourceSnapshot,
+    BridgeSnapshot, FeedSnapshot, Hub, Journal, LATE_NS, Latency, Outlet, Session, Snapshot, SourceSnapshot,
+    UpstreamSnapshot,
 };
 
 struct Metric {
@@ -86,6 +87,30 @@ const METRICS: &[Metric] = metrics! {
         => zeromq(|zeromq| (!zeromq.ended).into());
     tapeline_zeromq_missing_ticks_total "Ticks that were not published to ZeroMQ subscribers"
         => zeromq(|zeromq| zeromq.missing);
+    tapeline_bridge_up "1 while ticks are sent to plants below, 0 after the bridge's thread has ended"
+        => bridge(|bridge| (!bridge.ended).into());
+    tapeline_bridge_sequence "Last sequence number sent to plants below" => bridge(|bridge| bridge.sequence);
+    tapeline_bridge_missing_ticks_total "Ticks that were not sent to plants below"
+        => bridge(|bridge| bridge.missing);
+    tapeline_bridge_unsent_total "Datagrams that a line's socket did not take" => bridge(|bridge| bridge.unsent);
+    tapeline_bridge_requests_total "Re-requests of plants below" => bridge(|bridge| bridge.requests);
+    tapeline_bridge_sent_again_total "Ticks that were sent again on request"
+        => bridge(|bridge| bridge.sent_again);
+    tapeline_bridge_unanswered_total "Re-requests without an answer" => bridge(|bridge| bridge.unanswered);
+    tapeline_bridge_catching_up "Plants that are connected to the catch-up server"
+        => bridge(|bridge| bridge.catching_up);
+    tapeline_bridge_caught_up_total "Times that a plant below has caught up" => bridge(|bridge| bridge.caught_up);
+    tapeline_upstream_sequence "Last sequence number of the plant above that was published"
+        => upstream(|upstream| upstream.sequence);
+    tapeline_upstream_behind_ticks "Ticks that the plant above has announced and that are not published yet"
+        => upstream(|upstream| upstream.behind);
+    tapeline_upstream_requests_total "Re-requests sent to the plant above" => upstream(|upstream| upstream.requests);
+    tapeline_upstream_recovered_total "Ticks that answers to re-requests brought"
+        => upstream(|upstream| upstream.recovered);
+    tapeline_upstream_left_lines_total "Times that the catch-up server was needed in place of the lines"
+        => upstream(|upstream| upstream.left_lines);
+    tapeline_upstream_strangers_total "Datagrams on the lines that are not of the session that is followed"
+        => upstream(|upstream| upstream.strangers);
     tapeline_service_up "1 while the service is up" => services();
     tapeline_hub_ticks_total "Ticks that the hub read from the ring" => hub(|hub| hub.ticks);
     tapeline_hub_missing_ticks_total "Ticks that the hub missed" => hub(|hub| hub.missing);
@@ -199,6 +224,14 @@ impl Page<'_> {
 
     fn zeromq(&mut self, value: impl Fn(&Outlet) -> u64) {
         self.of(&self.plant.zeromq, value);
+    }
+
+    fn bridge(&mut self, value: impl Fn(&BridgeSnapshot) -> u64) {
+        self.of(&self.plant.bridge, value);
+    }
+
+    fn upstream(&mut self, value: impl Fn(&UpstreamSnapshot) -> u64) {
+        self.of(&self.plant.upstream, value);
     }
 
     fn plant<T: fmt::Display>(&mut self, value: impl Fn(&Snapshot) -> T) {
@@ -372,6 +405,8 @@ mod tests {
             journal: Some(Journal { state: "without".to_owned(), kept: 9, missing: 2 }),
             kdb: Some(Outlet { ended: true, ..Outlet::default() }),
             zeromq: Some(Outlet { missing: 3, ..Outlet::default() }),
+            bridge: Some(BridgeSnapshot { requests: 4, ..BridgeSnapshot::default() }),
+            upstream: Some(UpstreamSnapshot { behind: 5, ..UpstreamSnapshot::default() }),
             readers: vec![
                 ReaderSnapshot { name: "hub".to_owned(), ..ReaderSnapshot::default() },
                 ReaderSnapshot::default(),
@@ -446,6 +481,8 @@ mod tests {
         assert_eq!(series["tapeline_kdb_up"], 0.0);
         assert_eq!(series["tapeline_zeromq_up"], 1.0);
         assert_eq!(series["tapeline_zeromq_missing_ticks_total"], 3.0);
+        assert_eq!(series["tapeline_bridge_requests_total"], 4.0);
+        assert_eq!(series["tapeline_upstream_behind_ticks"], 5.0);
         assert_eq!(series["tapeline_service_up{service=\"S \\\"1\\\"\\\\\\n\"}"], 1.0);
         assert_eq!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.5\"}"], 2.5e-6);
         assert!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.99\"}"].is_nan());

@@ -1,0 +1,265 @@
+//! The client of a catch-up server, in the plant's own loop, without blocking.
+
+use std::net::SocketAddr;
+
+use tapeline_measure::Nanos;
+use tapeline_plant::bridge::catch_up::{
+    Beginning, CatchUpReply, CatchUpRequest, HEAD_BYTES, LONGEST_TICK, Outcome, Part, part,
+};
+use tapeline_plant::bridge::{BridgeSession, Follower, PlantId};
+use tapeline_plant::tick::Tick;
+use tapeline_plant::{Refused, Seq};
+use tapeline_wire::tcp::{Received, Stream};
+
+use crate::events::{Events, Kind, Severity};
+
+/// Ticks taken in one turn, so that the lines are emptied meanwhile.
+const BATCH: usize = 1_024;
+/// The pause before the server is asked again after a failure.
+const PAUSE_NS: i64 = 500_000_000;
+/// How long the server may send nothing.
+const PATIENCE_NS: i64 = 5_000_000_000;
+/// The buffer of the connection: the longest tick, and its length.
+const INPUT_BYTES: usize = LONGEST_TICK + 4;
+
+/// What a turn has found.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CatchUpTurn {
+    /// There is more to come, or nothing was to be had yet.
+    Going,
+    /// The lines have everything from `next` on.
+    Done { session: BridgeSession, next: Seq },
+    /// The session that was followed is over, and this plant has all of it; the plant above is in this one now.
+    EpochOver(BridgeSession),
+    /// What this plant has is not followed by anything that the plant above has.
+    Gone(BridgeSession),
+    /// The server is that of another plant.
+    OtherPlant(PlantId),
+}
+
+/// A connection to a catch-up server, or the pause before the next.
+#[derive(Debug)]
+pub(super) struct CatchUp {
+    server: SocketAddr,
+    whole_epoch: bool,
+    name: String,
+    connection: Option<Connection>,
+    /// Nothing is asked before this.
+    not_before: Nanos,
+    /// The failure was reported; the next success ends it.
+    has_complained: bool,
+    events: Events,
+}
+
+#[derive(Debug)]
+struct Connection {
+    stream: Stream,
+    /// When the server last sent something.
+    heard: Nanos,
+    reply: Option<CatchUpReply>,
+    /// The session of the ticks that follow the reply.
+    session: Option<BridgeSession>,
+}
+
+/// The end of a connection that did not bring everything.
+struct Failed(String);
+
+impl<E: std::fmt::Display> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// The outcome of one look at a connection.
+enum Looked {
+    Turn(CatchUpTurn),
+    Refused(Refused),
+}
+
+impl CatchUp {
+    /// Creates the client of a server, which it does not ask yet.
+    pub(super) fn of(server: SocketAddr, whole_epoch: bool, name: &str, events: &Events) -> Self {
+        Self {
+            server,
+            whole_epoch,
+            name: name.to_owned(),
+            connection: None,
+            not_before: Nanos(0),
+            has_complained: false,
+            events: events.clone(),
+        }
+    }
+
+    /// The connection, to wait for.
+    pub(super) fn stream(&self) -> Option<&Stream> {
+        self.connection.as_ref().map(|connection| &connection.stream)
+    }
+
+    /// Asks the server for what `follower` lacks, and passes each tick to `each`: its session, its sequence, its frame, and the sequence that was
+    /// expected (0 for any). `has_ticks`: the ring already has ticks of the session that is followed.
+    ///
+    /// # Errors
+    /// As `each`.
+    pub(super) fn turn(
+        &mut self,
+        now: Nanos,
+        follower: &mut Follower,
+        has_ticks: bool,
+        each: impl FnMut(BridgeSession, Seq, &[u8], Seq) -> Result<(), Refused>,
+    ) -> Result<CatchUpTurn, Refused> {
+        if self.connection.is_none() && now < self.not_before {
+            return Ok(CatchUpTurn::Going);
+        }
+        match self.look(now, follower, has_ticks, each) {
+            Ok(Looked::Turn(CatchUpTurn::Going)) => Ok(CatchUpTurn::Going),
+            Ok(Looked::Turn(turn)) => {
+                (self.connection, self.has_complained) = (None, false);
+                Ok(turn)
+            }
+            Ok(Looked::Refused(refused)) => Err(refused),
+            Err(Failed(why)) => {
+                self.connection = None;
+                self.not_before = now + PAUSE_NS.unsigned_abs();
+                if !std::mem::replace(&mut self.has_complained, true) {
+                    let said = format_args!(
+                        "upstream {}: cannot catch up from {}: {why}; it is asked again twice a second",
+                        self.name, self.server
+                    );
+                    self.events.peer(now, Kind::Bridge, Severity::Warning, said);
+                }
+                Ok(CatchUpTurn::Going)
+            }
+        }
+    }
+
+    fn look(
+        &mut self,
+        now: Nanos,
+        follower: &mut Follower,
+        has_ticks: bool,
+        each: impl FnMut(BridgeSession, Seq, &[u8], Seq) -> Result<(), Refused>,
+    ) -> Result<Looked, Failed> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            None => {
+                let mut stream = Stream::connect(self.server, INPUT_BYTES)?;
+                let (plant, next) = (follower.plant(), follower.next());
+                let epoch = follower.session().map(|session| session.epoch);
+                let beginning = match (has_ticks, self.whole_epoch && epoch.is_none()) {
+                    (true, _) => Beginning::Nowhere,
+                    (false, true) => Beginning::Epoch,
+                    (false, false) => Beginning::Images,
+                };
+                let request = CatchUpRequest { plant, epoch, next, beginning };
+                stream.output().extend_from_slice(&request.encode());
+                self.connection.insert(Connection { stream, heard: now, reply: None, session: None })
+            }
+        };
+        connection.stream.flush()?;
+        let mut is_closed = false;
+        match connection.stream.receive()? {
+            Received::Bytes(_) => connection.heard = now,
+            Received::Closed => is_closed = true,
+            Received::Nothing | Received::Full => {}
+        }
+        if connection.reply.is_none()
+            && let Some(head) = connection.stream.bytes().first_chunk::<HEAD_BYTES>()
+        {
+            let reply = CatchUpReply::decode(head)?;
+            connection.stream.consume(HEAD_BYTES);
+            if let Some(turn) = connection.begin(reply, follower, has_ticks)? {
+                return Ok(Looked::Turn(turn));
+            }
+        }
+        if let Some(looked) = connection.take(follower, each)? {
+            return Ok(looked);
+        }
+        if is_closed && connection.stream.bytes().len() < INPUT_BYTES && !connection.has_part()? {
+            return Err(Failed("the connection ended early".to_owned()));
+        }
+        if now.since(connection.heard) >= PATIENCE_NS {
+            return Err(Failed("nothing has come for 5 s".to_owned()));
+        }
+        Ok(Looked::Turn(CatchUpTurn::Going))
+    }
+}
+
+impl Connection {
+    /// Takes the reply. Returns what it ends with, if nothing follows that this plant can use.
+    fn begin(
+        &mut self,
+        reply: CatchUpReply,
+        follower: &Follower,
+        has_ticks: bool,
+    ) -> Result<Option<CatchUpTurn>, Failed> {
+        self.reply = Some(reply);
+        let followed = follower.session();
+        Ok(match reply.outcome {
+            Outcome::OtherPlant => Some(CatchUpTurn::OtherPlant(reply.session.plant)),
+            Outcome::Busy => {
+                return Err(Failed("as many plants as may catch up at once are doing so".to_owned()));
+            }
+            Outcome::Gone => Some(CatchUpTurn::Gone(reply.session)),
+            // Everything of the session is there, and the ring must not mix two.
+            Outcome::Ticks if has_ticks && followed.is_some_and(|session| session != reply.session) => {
+                Some(CatchUpTurn::EpochOver(reply.session))
+            }
+            Outcome::Ticks => {
+                self.session = Some(reply.session);
+                None
+            }
+            _ => {
+                self.session = followed;
+                None
+            }
+        })
+    }
+
+    /// Whether a whole part has arrived.
+    fn has_part(&self) -> Result<bool, Failed> {
+        Ok(self.reply.is_some() && part(self.stream.bytes())?.is_some())
+    }
+
+    /// Passes on the ticks that have arrived, up to a batch. Returns the end if it was among them.
+    fn take(
+        &mut self,
+        follower: &mut Follower,
+        mut each: impl FnMut(BridgeSession, Seq, &[u8], Seq) -> Result<(), Refused>,
+    ) -> Result<Option<Looked>, Failed> {
+        let (Some(reply), Some(session)) = (self.reply, self.session) else { return Ok(None) };
+        let mut used = 0;
+        let mut found = None;
+        for _ in 0..BATCH {
+            let Some((part, length)) = part(&self.stream.bytes()[used..])? else { break };
+            used += length;
+            match part {
+                Part::Tick(frame) => {
+                    let tick = Tick::parse(frame)?;
+                    let (seq, expected) = (tick.header.seq, follower.next());
+                    let is_image = seq == Seq(0);
+                    if seq < expected && !is_image {
+                        return Err(Failed(format!("tick {} came where {} was expected", seq.0, expected.0)));
+                    }
+                    if let Err(refused) = each(session, seq, frame, expected) {
+                        return Ok(Some(Looked::Refused(refused)));
+                    }
+                    if !is_image {
+                        follower.took(seq);
+                    }
+                }
+                Part::End(next) => {
+                    if next < follower.next() {
+                        return Err(Failed(format!("the end is tick {}, and came behind it", next.0)));
+                    }
+                    found = Some(Looked::Turn(match reply.outcome {
+                        Outcome::EpochOver => CatchUpTurn::EpochOver(reply.session),
+                        _ => CatchUpTurn::Done { session, next },
+                    }));
+                    break;
+                }
+            }
+        }
+        self.stream.consume(used);
+        Ok(found)
+    }
+}

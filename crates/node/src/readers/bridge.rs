@@ -1,0 +1,375 @@
+//! The bridge out of a plant: one more reader of its ring, which sends every tick to the plants below, answers their re-requests, and has
+//! them [catch up](catch_up_server). `[bridge]` in the configuration.
+//!
+//! A plant with a journal sends a tick when the journal has it: after a restart no sequence stands for another tick.
+
+mod catch_up_server;
+pub(crate) mod counters;
+pub(crate) mod epochs;
+
+use std::net::{SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_plant::Seq;
+use tapeline_plant::bridge::{BridgeSession, Epoch, Packer, PackerSettings, PlantId};
+use tapeline_ring::Wait;
+use tapeline_wire::udp::{Batch, ReceiveOptions, SendOptions, UdpReceiver, UdpSender};
+
+use self::catch_up_server::RunningCatchUp;
+use self::counters::{BridgeCounters, BridgeView};
+use self::epochs::Epochs;
+use crate::Error;
+use crate::cursor::RingCursor;
+use crate::error::Context;
+use crate::events::{Events, Kind, Severity};
+use crate::image_server::ImageServerConfig;
+use crate::journal::{Gate, WHILE_HELD};
+use crate::readers::reader::{Reader, Signs};
+use crate::readers::sequence_cursor::{Kept, SequenceCursor, Taken};
+use crate::ticks::OnRing;
+
+/// Ticks packed before the re-requests are looked at again.
+const BATCH: usize = 256;
+/// The longest sleep while the ring is quiet: a re-request may wait this long.
+const SLEEP: Duration = Duration::from_micros(500);
+/// How often a silent bridge says which sequence comes next, so that the loss of the last datagram shows.
+const HEARTBEAT_NS: i64 = 100_000_000;
+/// How long a full socket may delay the datagrams; what it does not take then is lost, and requested again.
+const FULL_SOCKET: Duration = Duration::from_millis(2);
+/// Re-requests taken at once, and the bytes of one: a longer datagram is cut, and still too long.
+const REQUESTS: usize = 64;
+const REQUEST_BYTES: usize = 64;
+/// How often the clock is compared with the kernel's.
+const HOUSEKEEPING_NS: i64 = 1_000_000_000;
+/// A bridge whose plant has ended still answers, until it was asked nothing for this long: the last datagrams may be lost too.
+const LAST_WORDS_NS: i64 = 1_000_000_000;
+/// The longest time that it answers then.
+const LONGEST_LEAVE_NS: i64 = 10_000_000_000;
+/// How often it says meanwhile that the plant has ended.
+const FAREWELL_NS: i64 = 50_000_000;
+
+/// The bridge out of a plant.
+#[derive(Debug)]
+pub struct BridgeConfig {
+    /// The id of this plant, unlike that of every other plant that is bridged.
+    pub plant: PlantId,
+    /// Where the ticks are sent: every line gets all of them.
+    pub lines: Vec<SendOptions>,
+    /// The address of the re-request server; port 0 takes a free one.
+    pub requests: SocketAddrV4,
+    /// The address of the catch-up server; port 0 takes a free one.
+    pub catch_up: SocketAddr,
+    /// Datagrams, and the ticks kept for re-requests.
+    pub packer: PackerSettings,
+    /// Maximum number of plants that catch up at once.
+    pub max_catching_up: usize,
+    /// Maximum rate at which one plant catches up, in bytes per second.
+    pub catch_up_bytes_per_second: u64,
+    /// The images with which plants below begin; `None`: they begin with the first tick of the epoch in the journal.
+    pub images: Option<ImageServerConfig>,
+}
+
+/// Where plants below reach a bridge.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BridgeReady {
+    /// The session: plant and epoch.
+    pub session: String,
+    /// The address of the re-request server.
+    pub requests: SocketAddrV4,
+    /// The address of the catch-up server.
+    pub catch_up: SocketAddr,
+}
+
+/// Totals of a bridge.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct BridgeReport {
+    /// The session: plant and epoch.
+    pub session: String,
+    /// Ticks sent, once for all lines.
+    pub ticks: u64,
+    /// Ticks that the bridge itself missed on its ring.
+    pub missing: u64,
+    /// Datagrams with ticks, once for all lines.
+    pub datagrams: u64,
+    /// Datagrams that a line's socket did not take.
+    pub unsent: u64,
+    /// Re-requests received.
+    pub requests: u64,
+    /// Ticks sent again.
+    pub sent_again: u64,
+    /// Re-requests without an answer.
+    pub unanswered: u64,
+    /// Times that a plant below has caught up.
+    pub caught_up: u64,
+}
+
+/// A bridge with its two threads.
+#[derive(Debug)]
+pub(crate) struct RunningBridge {
+    pub(crate) ready: BridgeReady,
+    reader: Reader<BridgeReport>,
+    catch_up: RunningCatchUp,
+    counters: Arc<BridgeCounters>,
+}
+
+impl RunningBridge {
+    /// Opens the ports and starts the threads, which wait for the ring. Call before this thread is pinned. `after` is the last tick of the
+    /// plants before this one; from the plant's journal come its folder and progress, and the gates of the two threads.
+    pub(crate) fn start(
+        config: BridgeConfig,
+        (gates, journal, after): ([Option<Gate>; 2], Option<Kept>, Seq),
+        events: &Events,
+    ) -> crate::Result<Self> {
+        let folder: Option<PathBuf> = journal.as_ref().map(|(folder, _)| folder.clone());
+        let mut epochs = Epochs::of(folder.as_deref())?;
+        let epoch = epochs.later(Epoch::at(Clock::calibrate().now()));
+        let session = BridgeSession { plant: config.plant, epoch };
+        epochs.begin(session, Seq(after.0 + 1))?;
+        let options = ReceiveOptions { stamps: false, ..ReceiveOptions::new(config.requests) };
+        let requests = UdpReceiver::open(&options).map_err(|error| {
+            let what = format!("re-requests cannot be answered at {}", config.requests);
+            Error::of_port(what, "[bridge]", error)
+        })?;
+        let lines = config.lines.iter().map(|line| {
+            UdpSender::open(line).map_err(|error| {
+                let hint = error.hint().unwrap_or_default();
+                Error::hinted(format!("the bridge cannot send to {}", line.destination), hint).because(error)
+            })
+        });
+        let lines = lines.collect::<crate::Result<Vec<_>>>()?;
+        for line in &lines {
+            if let Some(advice) = line.advice() {
+                events.warning(format_args!("bridge, line to {}: {advice}", line.destination()));
+            }
+        }
+        let [gate, gate_of_catch_up] = gates;
+        let counters = Arc::<BridgeCounters>::default();
+        let (catch_up, address) =
+            RunningCatchUp::start(&config, (epochs, gate_of_catch_up, journal.clone()), &counters, events)?;
+        let ready = BridgeReady {
+            session: session.to_string(),
+            requests: requests.local_address(),
+            catch_up: address,
+        };
+        let counted = Arc::clone(&counters);
+        let (packer, of_thread) = (Packer::new(session, Seq(after.0 + 1), config.packer), events.clone());
+        let reader = Reader::start("bridge", events, move |ring, subscriber, signs| {
+            let ring = RingCursor::new("bridge", OnRing { ring, subscriber }, gate, &of_thread);
+            let place = SequenceCursor::new(ring, journal, after, "for the plants below");
+            let clock = Clock::calibrate();
+            let report = BridgeReport { session: session.to_string(), ..BridgeReport::default() };
+            let frame = Vec::new();
+            let out = Out { packer, lines, frame, report, sent: clock.now(), events: of_thread };
+            let batch = Batch::new(REQUESTS, REQUEST_BYTES);
+            Sending { place, clock, out, requests, batch, signs, counted }.run()
+        })?;
+        Ok(Self { ready, reader, catch_up, counters })
+    }
+
+    /// The ring exists. Returns the places on it that must be [exempt](tapeline_ring::Publisher) from the stall limit.
+    pub(crate) fn join(&mut self, ring: &tapeline_ring::Name) -> crate::Result<tapeline_ring::SubscriberId> {
+        self.reader.join(ring)?;
+        self.catch_up.join(ring)
+    }
+
+    /// Returns access to the figures.
+    pub(crate) fn view(&self) -> BridgeView {
+        BridgeView {
+            session: self.ready.session.clone(),
+            pulse: self.reader.pulse(),
+            counters: Arc::clone(&self.counters),
+        }
+    }
+
+    /// The ring has ended: waits until both threads have ended.
+    pub(crate) fn end(self) -> crate::Result<BridgeReport> {
+        let caught_up = self.catch_up.end();
+        let report = self.reader.end()?;
+        Ok(BridgeReport { caught_up: caught_up?, ..report })
+    }
+}
+
+/// The sending thread.
+struct Sending {
+    place: SequenceCursor,
+    clock: Clock,
+    out: Out,
+    requests: UdpReceiver,
+    batch: Batch,
+    signs: Arc<Signs>,
+    counted: Arc<BridgeCounters>,
+}
+
+/// Everything except the source of the ticks.
+struct Out {
+    packer: Packer,
+    lines: Vec<UdpSender>,
+    /// The last tick as it stands on the ring.
+    frame: Vec<u8>,
+    report: BridgeReport,
+    /// When the last datagram was sent.
+    sent: Nanos,
+    events: Events,
+}
+
+impl Sending {
+    /// Sends until the ring ends, and then that it has.
+    fn run(mut self) -> crate::Result<BridgeReport> {
+        let (mut housekept, mut is_alive) = (self.clock.now(), true);
+        loop {
+            let now = self.clock.now();
+            self.signs.turned.store(now.0, Ordering::Relaxed);
+            let (taken, is_over) = self.take_ticks()?;
+            self.out.send(now);
+            let asked = self.answer(now)?;
+            if is_over {
+                break;
+            }
+            crate::error::ensure!(is_alive || taken > 0 || self.place.is_held(), "the plant has died");
+            if now.since(housekept) >= HOUSEKEEPING_NS {
+                housekept = now;
+                self.clock.recalibrate();
+                self.count();
+                is_alive = self.place.subscriber().publisher_alive()?;
+            }
+            if taken > 0 || asked > 0 {
+                continue;
+            }
+            if self.place.is_held() {
+                // The ring has ticks, so waiting on it would return at once.
+                std::thread::sleep(WHILE_HELD);
+            } else {
+                self.place.subscriber().wait(Wait::Park, SLEEP);
+            }
+        }
+        self.take_leave()?;
+        let statistics = *self.out.packer.statistics();
+        Ok(BridgeReport {
+            requests: statistics.requests,
+            sent_again: statistics.messages,
+            unanswered: statistics.unanswered.iter().sum(),
+            ..self.out.report
+        })
+    }
+
+    /// Writes the figures.
+    fn count(&self) {
+        let (statistics, counted) = (self.out.packer.statistics(), &self.counted);
+        for (counter, value) in [
+            (&counted.next, self.out.packer.next().0),
+            (&counted.unsent, self.out.report.unsent),
+            (&counted.requests, statistics.requests),
+            (&counted.sent_again, statistics.messages),
+            (&counted.unanswered, statistics.unanswered.iter().sum()),
+        ] {
+            counter.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Says that the plant has ended, and answers those who lack its last ticks.
+    fn take_leave(&mut self) -> crate::Result<()> {
+        let (end, begun) = (self.out.packer.end(), self.clock.now());
+        let (mut said, mut asked) = (Nanos(0), begun);
+        loop {
+            let now = self.clock.now();
+            if now.since(said) >= FAREWELL_NS {
+                said = now;
+                self.out.send_to_all(&end);
+            }
+            if self.answer(now)? > 0 {
+                asked = now;
+            }
+            if now.since(asked) >= LAST_WORDS_NS || now.since(begun) >= LONGEST_LEAVE_NS {
+                return Ok(());
+            }
+            self.requests.wait(Duration::from_millis(10));
+        }
+    }
+
+    /// Takes up to a batch of ticks. Returns their number and whether the ring has ended.
+    fn take_ticks(&mut self) -> crate::Result<(usize, bool)> {
+        let Self { place, out, signs, .. } = self;
+        place.take(BATCH, |taken| match taken {
+            // What the plant says outside the sequence is not the others' business.
+            Taken::Tick(tick) if tick.header.seq == Seq(0) => {}
+            Taken::Tick(tick) => {
+                out.report.ticks += 1;
+                out.frame.clear();
+                tick.write(&mut out.frame);
+                out.packer.tick(tick.header.seq, &out.frame);
+            }
+            Taken::Gone(count) => {
+                out.report.missing += count;
+                signs.missing.fetch_add(count, Ordering::Relaxed);
+            }
+        })
+    }
+
+    /// Answers the re-requests that have arrived. Returns their number.
+    fn answer(&mut self, now: Nanos) -> crate::Result<usize> {
+        let Self { requests, batch, out, .. } = self;
+        let count = requests.receive(batch).context("the bridge cannot read re-requests")?;
+        for request in batch.iter() {
+            if let Some(answer) = out.packer.answer(*request.source.ip(), request.bytes, now) {
+                // A failed answer must not end the service for the others: it is requested again.
+                let _ = requests.send_to(answer, request.source);
+            }
+        }
+        Ok(count)
+    }
+}
+
+impl Out {
+    /// Sends the ticks that were taken, or a heartbeat if one is due.
+    fn send(&mut self, now: Nanos) {
+        let count = self.packer.pack();
+        if count == 0 {
+            if now.since(self.sent) >= HEARTBEAT_NS {
+                self.sent = now;
+                let heartbeat = self.packer.heartbeat();
+                self.send_to_all(&heartbeat);
+            }
+            return;
+        }
+        let Self { packer, lines, report, sent, events, .. } = self;
+        let datagrams = packer.datagrams();
+        (*sent, report.datagrams) = (now, report.datagrams + count as u64);
+        for line in lines {
+            let mut left = datagrams.clone();
+            let mut gone = 0;
+            // What a full socket does not take in time counts as lost on the way.
+            for may_wait in [true, false] {
+                match line.send_many(left.clone()) {
+                    Ok(done) => {
+                        gone += done.count;
+                        if !done.blocked || gone == count || !may_wait || !line.wait(FULL_SOCKET) {
+                            break;
+                        }
+                        left = datagrams.clone();
+                        if gone > 0 {
+                            left.nth(gone - 1);
+                        }
+                    }
+                    Err(error) => {
+                        let said = format_args!("bridge: {error}");
+                        events.peer(now, Kind::Bridge, Severity::Warning, said);
+                        break;
+                    }
+                }
+            }
+            report.unsent += (count - gone) as u64;
+        }
+    }
+
+    fn send_to_all(&mut self, datagram: &[u8]) {
+        for line in &mut self.lines {
+            // The next one says the same.
+            let _ = line.send(datagram);
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! The catch-up server: plants below that start late, or have lost more than re-requests bring, get images and the ticks behind them, over
+//! TCP, from the journal of this plant. The lines have the rest.
+//!
+//! One thread answers all of them in turns. Each has a rate, and a limit on the bytes that wait for it; a plant that takes nothing for
+//! [`PATIENCE_NS`] is disconnected.
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tapeline_feed::token_bucket::TokenBucket;
+use tapeline_journal::{Directory, From, Next as InJournal, Reader as JournalReader};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_plant::Seq;
+use tapeline_plant::bridge::catch_up::{
+    self, Beginning, CatchUpReply, CatchUpRequest, HEAD_BYTES, Outcome, put_end, put_tick,
+};
+use tapeline_plant::bridge::{BridgeSession, PlantId};
+use tapeline_plant::tick::{self, Tick};
+use tapeline_ring::{Name, SubscriberId, Wait};
+use tapeline_wire::tcp::{Interest, Listener, Received, Stream, wait};
+
+use super::counters::BridgeCounters;
+use super::epochs::{EpochFound, Epochs};
+use super::{BridgeConfig, LAST_WORDS_NS, LONGEST_LEAVE_NS};
+use crate::Error;
+use crate::cursor::RingCursor;
+use crate::events::{Events, Kind, Severity};
+use crate::image_server::{KeptState, new_kept};
+use crate::journal::Gate;
+use crate::readers::reader::Reader;
+use crate::readers::sequence_cursor::Kept;
+use crate::ticks::{Next, OnRing};
+
+/// Ticks taken between two looks at the sockets.
+const BATCH: usize = 256;
+/// Bytes prepared for one plant at a time.
+const READY: usize = 256 << 10;
+/// The longest sleep while the ring is quiet: while a plant is catching up, and otherwise.
+const SHORT_SLEEP: Duration = Duration::from_micros(200);
+const LONG_SLEEP: Duration = Duration::from_millis(5);
+/// A plant that takes nothing, or does not send its request, for this long is disconnected.
+const PATIENCE_NS: i64 = 5_000_000_000;
+/// How often the server checks that the plant is alive.
+const HOUSEKEEPING_NS: i64 = 1_000_000_000;
+/// Images are made once for all plants that ask within this time.
+const SHARED_NS: i64 = 1_000_000_000;
+
+/// The running thread; its result is the number of plants that have caught up.
+#[derive(Debug)]
+pub(super) struct RunningCatchUp(Reader<u64>);
+
+impl RunningCatchUp {
+    /// Opens the port and starts the thread, which waits for the ring.
+    pub(super) fn start(
+        config: &BridgeConfig,
+        (epochs, gate, journal): (Epochs, Option<Gate>, Option<Kept>),
+        counters: &Arc<BridgeCounters>,
+        events: &Events,
+    ) -> crate::Result<(Self, SocketAddr)> {
+        let listener = Listener::open(config.catch_up).map_err(|error| {
+            let what = format!("plants below cannot catch up at {}", config.catch_up);
+            Error::of_port(what, "[bridge]", error)
+        })?;
+        let address = listener.local_address();
+        let limits = (config.max_catching_up, config.catch_up_bytes_per_second);
+        let plant = config.plant;
+        let kept = config.images.as_ref().map(new_kept);
+        let (of_thread, counters) = (events.clone(), Arc::clone(counters));
+        let reader = Reader::start("catch-up", events, move |ring, subscriber, _| {
+            let ring = RingCursor::new("catch-up", OnRing { ring, subscriber }, gate, &of_thread);
+            let server = CatchUpServer {
+                plant,
+                epochs,
+                journal,
+                kept,
+                last: Seq(0),
+                images: None,
+                listener,
+                clients: Vec::new(),
+                limits,
+                caught_up: 0,
+                counters,
+                events: of_thread,
+            };
+            server.run(ring)
+        })?;
+        Ok((Self(reader), address))
+    }
+
+    /// The ring exists. Returns the thread's place on it.
+    pub(super) fn join(&mut self, ring: &Name) -> crate::Result<SubscriberId> {
+        self.0.join(ring)
+    }
+
+    /// The ring has ended: returns how many plants have caught up.
+    pub(super) fn end(self) -> crate::Result<u64> {
+        self.0.end()
+    }
+}
+
+/// All images at one moment, as ticks with their lengths.
+#[derive(Debug)]
+struct ImagesAt {
+    made: Nanos,
+    /// The last tick in them.
+    last: Seq,
+    bytes: Vec<u8>,
+}
+
+struct CatchUpServer {
+    plant: PlantId,
+    epochs: Epochs,
+    journal: Option<Kept>,
+    /// What the ticks so far have said, if images are kept.
+    kept: Option<KeptState>,
+    /// The last tick taken from the ring.
+    last: Seq,
+    images: Option<Arc<ImagesAt>>,
+    listener: Listener,
+    clients: Vec<Client>,
+    /// Maximum number of clients, and bytes per second of each.
+    limits: (usize, u64),
+    caught_up: u64,
+    counters: Arc<BridgeCounters>,
+    events: Events,
+}
+
+/// One plant that catches up.
+struct Client {
+    stream: Stream,
+    bucket: TokenBucket,
+    /// When the peer last took or sent bytes.
+    moved: Nanos,
+    sending: Option<Sent>,
+    is_over: bool,
+}
+
+/// What is being sent to one plant.
+struct Sent {
+    /// Images, which come behind the last tick in them, and how many bytes of them were passed on.
+    images: Option<(Arc<ImagesAt>, usize)>,
+    journal: Option<JournalReader<Directory>>,
+    /// The first sequence that was not passed on.
+    next: Seq,
+    /// The first sequence that is not sent; `None`: as far as the journal reaches.
+    end: Option<Seq>,
+}
+
+impl CatchUpServer {
+    fn run(mut self, mut ring: RingCursor) -> crate::Result<u64> {
+        let clock = Clock::calibrate();
+        let (mut housekept, mut is_alive) = (clock.now(), true);
+        loop {
+            let now = clock.now();
+            let (taken, is_over) = self.take_ticks(&mut ring)?;
+            self.turn(now);
+            if is_over {
+                return Ok(self.take_leave(&clock));
+            }
+            if now.since(housekept) >= HOUSEKEEPING_NS {
+                housekept = now;
+                is_alive = ring.ticks.subscriber.publisher_alive()?;
+            } else if taken == 0 {
+                crate::error::ensure!(is_alive || ring.is_held, "the plant has died");
+            }
+            if taken == 0 && ring.is_held {
+                std::thread::sleep(SHORT_SLEEP);
+            } else if taken == 0 {
+                let sleep = if self.clients.is_empty() { LONG_SLEEP } else { SHORT_SLEEP };
+                ring.ticks.subscriber.wait(Wait::Park, sleep);
+            }
+        }
+    }
+
+    /// Answers those who lack the last ticks of a plant that has ended. Returns how many plants have caught up.
+    fn take_leave(mut self, clock: &Clock) -> u64 {
+        let begun = clock.now();
+        let mut asked = begun;
+        loop {
+            let now = clock.now();
+            self.turn(now);
+            if !self.clients.is_empty() {
+                asked = now;
+            }
+            if now.since(asked) >= LAST_WORDS_NS || now.since(begun) >= LONGEST_LEAVE_NS {
+                return self.caught_up;
+            }
+            let sockets = self.clients.iter().map(|client| (client.stream.as_fd(), client.stream.interest()));
+            wait(sockets.chain([(self.listener.as_fd(), Interest::Read)]), LONG_SLEEP);
+        }
+    }
+
+    fn take_ticks(&mut self, ring: &mut RingCursor) -> crate::Result<(usize, bool)> {
+        for taken in 0..BATCH {
+            match ring.take()? {
+                Next::Tick(tick) => {
+                    if tick.header.seq == Seq(0) {
+                        continue;
+                    }
+                    self.last = tick.header.seq;
+                    if let Some(kept) = &mut self.kept {
+                        kept.take(&tick);
+                    }
+                }
+                Next::Nothing => return Ok((taken, false)),
+                Next::End => return Ok((taken, true)),
+                Next::Lost(lost) => return Err(lost.of("the catch-up server")),
+            }
+        }
+        Ok((BATCH, false))
+    }
+
+    /// Accepts plants, reads their requests, and sends what they take.
+    fn turn(&mut self, now: Nanos) {
+        loop {
+            match self.listener.accept(HEAD_BYTES) {
+                Ok(Some(stream)) => self.accept(stream, now),
+                Ok(None) => break,
+                Err(error) => {
+                    let said = format_args!("the catch-up server cannot accept connections: {error}");
+                    self.events.peer(now, Kind::Accept, Severity::Warning, said);
+                    break;
+                }
+            }
+        }
+        let mut clients = std::mem::take(&mut self.clients);
+        for client in &mut clients {
+            let peer = client.stream.peer_address();
+            if let Err(error) = self.serve(client, now) {
+                client.is_over = true;
+                let said = format_args!("bridge: the plant at {peer} does not catch up: {error:#}");
+                self.events.peer(now, Kind::Bridge, Severity::Warning, said);
+            }
+        }
+        clients.retain(|client| !client.is_over);
+        self.clients = clients;
+        self.counters.catching_up.store(self.clients.len() as u64, Ordering::Relaxed);
+        self.counters.caught_up.store(self.caught_up, Ordering::Relaxed);
+        if self.images.as_ref().is_some_and(|images| now.since(images.made) >= SHARED_NS) {
+            self.images = None;
+        }
+    }
+
+    fn accept(&mut self, mut stream: Stream, now: Nanos) {
+        let (most, rate) = self.limits;
+        if self.clients.len() >= most {
+            let session = self.session();
+            let busy = CatchUpReply { session, outcome: Outcome::Busy, next: Seq(0) };
+            stream.output().extend_from_slice(&busy.encode());
+            // Best effort: a plant that cannot read this tries again too.
+            let _ = stream.flush();
+            stream.finish();
+            return;
+        }
+        let bucket = TokenBucket::new(rate, rate.max(READY as u64));
+        self.clients.push(Client { stream, bucket, moved: now, sending: None, is_over: false });
+    }
+
+    fn session(&self) -> BridgeSession {
+        let session = self.epochs.present();
+        session.unwrap_or(BridgeSession { plant: self.plant, epoch: tapeline_plant::bridge::Epoch(0) })
+    }
+
+    fn serve(&mut self, client: &mut Client, now: Nanos) -> crate::Result<()> {
+        if client.sending.is_none() && client.stream.unsent() == 0 {
+            match client.stream.receive()? {
+                Received::Bytes(_) => client.moved = now,
+                Received::Closed => client.is_over = true,
+                Received::Nothing | Received::Full => {}
+            }
+            if let Some(request) = client.stream.bytes().first_chunk::<HEAD_BYTES>() {
+                let request =
+                    CatchUpRequest::decode(request).map_err(|error| Error::new(error.to_string()))?;
+                let wants_images = request.beginning == Beginning::Images && self.kept.is_some();
+                // The images must contain what the plant below has.
+                if !wants_images || request.next.0 <= self.last().0 + 1 {
+                    client.stream.consume(HEAD_BYTES);
+                    self.begin(client, request, now)?;
+                }
+            }
+        }
+        if let Some(sending) = &mut client.sending {
+            let before = client.stream.unsent();
+            while client.stream.unsent() < READY && client.bucket.has(READY as u64, now) {
+                let had = client.stream.unsent();
+                if sending.more(client.stream.output())? {
+                    client.sending = None;
+                    self.caught_up += 1;
+                    break;
+                }
+                let bytes = client.stream.unsent() - had;
+                if bytes == 0 {
+                    break;
+                }
+                client.bucket.take(bytes.min(READY) as u64, now);
+            }
+            // It waits for its rate, or has something new to take.
+            if client.stream.unsent() != before || !client.bucket.has(READY as u64, now) {
+                client.moved = now;
+            }
+        }
+        let unsent = client.stream.unsent();
+        if unsent > 0 {
+            let is_flushed = client.stream.flush()?;
+            if client.stream.unsent() < unsent {
+                client.moved = now;
+            }
+            if is_flushed && client.sending.is_none() {
+                client.stream.finish();
+            }
+        }
+        crate::error::ensure!(now.since(client.moved) < PATIENCE_NS, "it takes nothing for 5 s");
+        Ok(())
+    }
+
+    /// Answers a request, and determines what follows.
+    fn begin(&mut self, client: &mut Client, request: CatchUpRequest, now: Nanos) -> crate::Result<()> {
+        let session = self.session();
+        let mut reply = |outcome, next| {
+            client.stream.output().extend_from_slice(&CatchUpReply { session, outcome, next }.encode());
+        };
+        if request.plant != self.plant {
+            reply(Outcome::OtherPlant, Seq(0));
+            return Ok(());
+        }
+        let images = (request.beginning == Beginning::Images).then(|| self.images(now)).flatten();
+        let Some(epoch) = request.epoch.filter(|_| request.next > Seq(0)) else {
+            let sent = self.whole_past(images)?;
+            reply(Outcome::Ticks, sent.next);
+            client.sending = Some(sent);
+            return Ok(());
+        };
+        let next = request.next;
+        let (outcome, end) = match self.epochs.find(epoch, next) {
+            EpochFound::Present => (Outcome::Ticks, None),
+            EpochFound::Over(end) => (Outcome::EpochOver, Some(end)),
+            EpochFound::Nowhere => (Outcome::Gone, None),
+        };
+        let is_new = next > self.last && next > Seq(self.written());
+        let journal = match (outcome, is_new) {
+            (Outcome::Gone, _) | (_, true) => None,
+            _ => self.journal_from(next)?,
+        };
+        if outcome == Outcome::Gone || (journal.is_none() && !is_new) {
+            reply(Outcome::Gone, Seq(self.last.0 + 1));
+            return Ok(());
+        }
+        reply(outcome, next);
+        let images = images.filter(|_| end.is_none()).map(|images| (images, 0));
+        client.sending = Some(Sent { images, journal, next, end });
+        Ok(())
+    }
+
+    /// The last tick of this plant, or of those before it.
+    fn last(&self) -> Seq {
+        Seq(self.last.0.max(self.epochs.first().0 - 1))
+    }
+
+    /// The images as of the last tick, if images are kept.
+    fn images(&mut self, now: Nanos) -> Option<Arc<ImagesAt>> {
+        let last = self.last();
+        let kept = self.kept.as_mut()?;
+        let images = match self.images.take() {
+            Some(images) if self.journal.is_some() || images.last == last => images,
+            _ => Arc::new(images_at(kept, last, now)),
+        };
+        self.images = Some(Arc::clone(&images));
+        Some(images)
+    }
+
+    /// The last sequence that the journal has.
+    fn written(&self) -> u64 {
+        self.journal.as_ref().map_or(0, |(_, progress)| progress.written_up_to())
+    }
+
+    /// What a plant gets that has nothing: images and the ticks behind them, or all ticks of the epoch.
+    fn whole_past(&self, images: Option<Arc<ImagesAt>>) -> crate::Result<Sent> {
+        if let Some(images) = images {
+            let next = Seq(images.last.0 + 1);
+            let journal = self.journal_from(next)?;
+            return Ok(Sent { images: Some((images, 0)), journal, next, end: None });
+        }
+        let first = self.epochs.first();
+        let journal = self.journal_from(first)?;
+        let next = if journal.is_some() { first } else { Seq(self.last().0 + 1) };
+        Ok(Sent { images: None, journal, next, end: None })
+    }
+
+    /// The journal from a sequence on; `None` if there is no journal, or it no longer has the sequence.
+    fn journal_from(&self, next: Seq) -> crate::Result<Option<JournalReader<Directory>>> {
+        let Some((folder, _)) = &self.journal else { return Ok(None) };
+        let failed =
+            |error| Error::of_journal(format!("cannot read the journal in {}", folder.display()), error);
+        let mut journal = Directory::open(folder).and_then(JournalReader::open).map_err(failed)?;
+        journal.seek(From::Seq(next.0)).map_err(failed)?;
+        let is_there = !matches!(journal.next().map_err(failed)?, InJournal::Missing { .. });
+        journal.seek(From::Seq(next.0)).map_err(failed)?;
+        Ok(is_there.then_some(journal))
+    }
+}
+
+impl Sent {
+    /// Appends some of what follows. Returns whether that was the end.
+    fn more(&mut self, out: &mut Vec<u8>) -> crate::Result<bool> {
+        if let Some((images, sent)) = &mut self.images
+            && images.last < self.next
+        {
+            let rest = &images.bytes[*sent..];
+            let piece = rest.len().min(READY);
+            out.extend_from_slice(&rest[..piece]);
+            *sent += piece;
+            if piece == rest.len() {
+                self.images = None;
+            }
+            return Ok(false);
+        }
+        let begun = out.len();
+        let behind = self.images.as_ref().map(|(images, _)| images.last);
+        while out.len() - begun < READY && behind.is_none_or(|last| self.next <= last) {
+            let journal = self.journal.as_mut().filter(|_| self.end.is_none_or(|end| self.next < end));
+            let found = journal.map_or(Ok(InJournal::End), JournalReader::next);
+            match found.map_err(|error| Error::of_journal("the journal cannot be read on", error))? {
+                InJournal::Record(record) if self.end.is_none_or(|end| record.seq < end.0) => {
+                    put_tick(out, record.body);
+                    self.next = Seq(record.seq + 1);
+                }
+                // The plant below sees that they are missing.
+                InJournal::Missing { to, .. } => self.next = self.next.max(Seq(to.saturating_add(1))),
+                InJournal::Record(_) | InJournal::End if behind.is_some_and(|last| self.next <= last) => {
+                    // The journal ends before the images: it does not have all ticks in them.
+                    self.next = Seq(behind.map_or(0, |last| last.0) + 1);
+                }
+                InJournal::Record(_) | InJournal::End => {
+                    put_end(out, self.end.unwrap_or(self.next));
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Makes the images of all items, and the states of channels in front of them: an image has its channel's state.
+fn images_at(kept: &mut KeptState, last: Seq, made: Nanos) -> ImagesAt {
+    let (mut bytes, mut frame) = (Vec::new(), Vec::new());
+    kept.each(|tick| {
+        let header = tick::Header { seq: Seq(0), ..tick.header };
+        frame.clear();
+        Tick { header, ..*tick }.write(&mut frame);
+        if frame.len() <= catch_up::LONGEST_TICK {
+            put_tick(&mut bytes, &frame);
+        }
+    });
+    ImagesAt { made, last, bytes }
+}

@@ -1,0 +1,149 @@
+//! The epochs of a journal: which session numbered its ticks, and from which sequence on. A file `bridge-epochs` beside the segments has one
+//! line for each: the session and its first sequence.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use tapeline_plant::Seq;
+use tapeline_plant::bridge::{BridgeSession, Epoch};
+
+use crate::Error;
+
+const FILE: &str = "bridge-epochs";
+/// Older epochs are forgotten: a plant below that has missed so many starts of the plant above begins with images.
+const MOST: usize = 64;
+
+/// The epochs of a plant, oldest first; of a plant without a journal only the present one.
+#[derive(Debug, Default)]
+pub(crate) struct Epochs {
+    file: Option<PathBuf>,
+    /// Each session with its first sequence.
+    known: Vec<(BridgeSession, Seq)>,
+}
+
+/// The place of a sequence that a plant below asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EpochFound {
+    /// In the present epoch.
+    Present,
+    /// In an epoch that ended before this sequence.
+    Over(Seq),
+    /// Nowhere: this plant never had the epoch, or it ended before the sequence.
+    Nowhere,
+}
+
+impl Epochs {
+    /// Reads the epochs of the journal in a folder; none if there is no journal.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has something else in it.
+    pub(crate) fn of(folder: Option<&Path>) -> crate::Result<Self> {
+        let Some(file) = folder.map(|folder| folder.join(FILE)) else { return Ok(Self::default()) };
+        let failed = |what| {
+            let hint = "a plant writes this file; without it the plants below begin with images";
+            Error::hinted(format!("cannot use the epochs in {}{what}", file.display()), hint)
+        };
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(failed("").because(error)),
+        };
+        let line = |line: &str| {
+            let (session, first) = line.split_once(' ')?;
+            Some((session.parse().ok()?, Seq(first.parse().ok()?)))
+        };
+        let known: Option<Vec<_>> = text.lines().map(line).collect();
+        let known = known.ok_or_else(|| failed(": a line is not a session and a sequence"))?;
+        Ok(Self { file: Some(file), known })
+    }
+
+    /// Returns the present session; `None` before the first.
+    pub(crate) fn present(&self) -> Option<BridgeSession> {
+        self.known.last().map(|(session, _)| *session)
+    }
+
+    /// Returns the first sequence of the present epoch.
+    pub(crate) fn first(&self) -> Seq {
+        self.known.last().map_or(Seq(1), |(_, first)| *first)
+    }
+
+    /// Returns an epoch that is later than all before.
+    pub(crate) fn later(&self, now: Epoch) -> Epoch {
+        self.known.iter().fold(now, |now, (session, _)| now.max(Epoch(session.epoch.0 + 1)))
+    }
+
+    /// Begins an epoch with the tick `first`, and writes that down: no tick of it may be published before.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn begin(&mut self, session: BridgeSession, first: Seq) -> crate::Result<()> {
+        // An epoch without a tick leaves nothing behind.
+        self.known.retain(|(_, before)| *before < first);
+        self.known.push((session, first));
+        let old = self.known.len().saturating_sub(MOST);
+        self.known.drain(..old);
+        let Some(file) = &self.file else { return Ok(()) };
+        let text: String =
+            self.known.iter().map(|(session, first)| format!("{session} {}\n", first.0)).collect();
+        let new = file.with_extension("new");
+        let written = fs::File::create(&new).and_then(|mut out| {
+            out.write_all(text.as_bytes())?;
+            out.sync_all()?;
+            fs::rename(&new, file)
+        });
+        written.map_err(|error| {
+            let hint =
+                "the file is beside the journal's segments, whose folder the plant must be able to write";
+            Error::hinted(format!("cannot write {}", file.display()), hint).because(error)
+        })
+    }
+
+    /// Finds where the sequence `next` of an epoch belongs.
+    pub(crate) fn find(&self, epoch: Epoch, next: Seq) -> EpochFound {
+        let Some(at) = self.known.iter().position(|(session, _)| session.epoch == epoch) else {
+            return EpochFound::Nowhere;
+        };
+        match self.known.get(at + 1) {
+            None => EpochFound::Present,
+            // Everything of the epoch is there already: the next tick is the first of the following one.
+            Some((_, end)) if next == *end && at + 2 == self.known.len() => EpochFound::Present,
+            Some((_, end)) if next <= *end => EpochFound::Over(*end),
+            Some(_) => EpochFound::Nowhere,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(epoch: u64) -> BridgeSession {
+        BridgeSession { plant: "A".parse().unwrap(), epoch: Epoch(epoch) }
+    }
+
+    #[test]
+    fn epochs_follow_one_another_and_are_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut epochs = Epochs::of(Some(folder.path())).unwrap();
+        assert_eq!((epochs.present(), epochs.first()), (None, Seq(1)));
+        for (epoch, first) in [(5, 1), (6, 11), (7, 11), (8, 21)] {
+            epochs.begin(session(epoch), Seq(first)).unwrap();
+        }
+        let epochs = Epochs::of(Some(folder.path())).unwrap();
+        assert_eq!((epochs.present(), epochs.first()), (Some(session(8)), Seq(21)));
+        assert_eq!(epochs.later(Epoch(3)), Epoch(9));
+        for (epoch, next, found) in [
+            (8, 500, EpochFound::Present),
+            (7, 15, EpochFound::Over(Seq(21))),
+            (7, 21, EpochFound::Present),
+            (7, 22, EpochFound::Nowhere),
+            (5, 11, EpochFound::Over(Seq(11))),
+            (6, 11, EpochFound::Nowhere),
+        ] {
+            assert_eq!(epochs.find(Epoch(epoch), Seq(next)), found, "{epoch} {next}");
+        }
+        fs::write(folder.path().join(FILE), "what\n").unwrap();
+        assert!(Epochs::of(Some(folder.path())).is_err());
+    }
+}

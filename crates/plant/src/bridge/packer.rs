@@ -1,0 +1,195 @@
+//! Packing: ticks into datagrams of MoldUDP64, and the same ticks again for those who lost a datagram.
+
+use std::net::Ipv4Addr;
+
+use tapeline_feed::history::{History, Limits};
+use tapeline_feed::moldudp64::retransmit::{
+    LONGEST_ANSWER, RetransmissionServer, ServerSettings, ServerStatistics,
+};
+use tapeline_feed::moldudp64::{HEADER_BYTES, PacketBuilder, end_of_session, heartbeat};
+use tapeline_measure::Nanos;
+
+use super::BridgeSession;
+use crate::Seq;
+
+/// The longest tick that fits in one datagram of UDP over IPv4, in bytes. For a longer tick an empty message travels: a plant below
+/// then takes the tick from the catch-up server.
+pub const LONGEST_MESSAGE: usize = LONGEST_ANSWER - HEADER_BYTES - 2;
+
+/// The settings of a packer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackerSettings {
+    /// Maximum bytes of a datagram with several ticks. A longer tick gets a datagram of its own, which IP splits.
+    pub packet_bytes: usize,
+    /// The ticks kept for re-requests.
+    pub history: Limits,
+    /// The limits of the answers to re-requests.
+    pub answers: ServerSettings,
+}
+
+/// Packs the ticks of one session into datagrams, and answers re-requests. Costs two copies of a tick; allocates nothing once its buffers
+/// have grown.
+#[derive(Debug)]
+pub struct Packer {
+    session: BridgeSession,
+    packet_bytes: usize,
+    history: History,
+    /// The first sequence that no datagram carries yet.
+    unsent: u64,
+    /// The datagrams to send, one after the other, and their lengths.
+    bytes: Vec<u8>,
+    lengths: Vec<usize>,
+    room: Box<[u8]>,
+    server: RetransmissionServer,
+}
+
+impl Packer {
+    /// Creates a packer without ticks. The next tick's sequence is `next`, as far as is known.
+    #[must_use]
+    pub fn new(session: BridgeSession, next: Seq, settings: PackerSettings) -> Self {
+        let mut history = History::new(settings.history);
+        history.begin(session.to_mold());
+        let answers = ServerSettings { packet_bytes: settings.packet_bytes, ..settings.answers };
+        Self {
+            session,
+            packet_bytes: settings.packet_bytes.clamp(HEADER_BYTES + 2, LONGEST_ANSWER),
+            history,
+            unsent: next.0.max(1),
+            bytes: Vec::new(),
+            lengths: Vec::new(),
+            room: vec![0; LONGEST_ANSWER].into(),
+            server: RetransmissionServer::new(answers),
+        }
+    }
+
+    /// Takes a tick as it stands on the ring. Ticks outside the sequence, and ticks that are not later than the last, are left out.
+    #[inline]
+    pub fn tick(&mut self, seq: Seq, frame: &[u8]) {
+        let message = if frame.len() > LONGEST_MESSAGE { &[] } else { frame };
+        self.history.push(seq.0, message);
+    }
+
+    /// Packs the ticks that no datagram carries yet, in place of the [datagrams](Self::datagrams) before. Returns the number of datagrams.
+    pub fn pack(&mut self) -> usize {
+        let Self { session, packet_bytes, history, unsent, bytes, lengths, room, .. } = self;
+        bytes.clear();
+        lengths.clear();
+        let (session, next) = (session.to_mold(), history.next());
+        *unsent = (*unsent).max(history.first());
+        while *unsent < next {
+            let Some(first) = history.message(*unsent) else {
+                // This plant's reader has lost its place on the ring: the sequences in between are missing.
+                *unsent += 1;
+                continue;
+            };
+            let limit = (*packet_bytes).max(HEADER_BYTES + 2 + first.len());
+            let Ok(mut packet) = PacketBuilder::with_limit(room, session, *unsent, limit) else { break };
+            for (_, message) in history.run(*unsent) {
+                if packet.push(message).is_err() {
+                    break;
+                }
+            }
+            // A packet takes its first message: the limit was chosen for it.
+            *unsent = packet.next_sequence().max(*unsent + 1);
+            let length = packet.finish();
+            bytes.extend_from_slice(&room[..length]);
+            lengths.push(length);
+        }
+        lengths.len()
+    }
+
+    /// Returns the datagrams that were packed last, in order.
+    pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        let mut at = 0;
+        self.lengths.iter().map(move |length| {
+            at += length;
+            &self.bytes[at - length..at]
+        })
+    }
+
+    /// Returns the datagram that says which sequence comes next; lines are silent without it.
+    #[must_use]
+    pub fn heartbeat(&self) -> [u8; HEADER_BYTES] {
+        heartbeat(self.session.to_mold(), self.unsent)
+    }
+
+    /// Returns the datagram that says that the plant has ended.
+    #[must_use]
+    pub fn end(&self) -> [u8; HEADER_BYTES] {
+        end_of_session(self.session.to_mold(), self.unsent)
+    }
+
+    /// Answers a re-request of `requester`; `None` if there is no answer, which the [statistics](Self::statistics) count by reason.
+    pub fn answer(&mut self, requester: Ipv4Addr, request: &[u8], now: Nanos) -> Option<&[u8]> {
+        self.server.answer(requester, request, &self.history, now, &mut self.room).ok()
+    }
+
+    /// Returns the counters of re-requests.
+    #[must_use]
+    pub const fn statistics(&self) -> &ServerStatistics {
+        self.server.statistics()
+    }
+
+    /// Returns the first sequence that was not sent yet.
+    #[must_use]
+    pub const fn next(&self) -> Seq {
+        Seq(self.unsent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tapeline_feed::moldudp64::{MoldPacket, Request, parse};
+
+    use super::*;
+    use crate::bridge::Epoch;
+
+    fn packer() -> Packer {
+        let session = BridgeSession { plant: "A".parse().unwrap(), epoch: Epoch(7) };
+        let history = Limits { messages: 64, bytes: 1 << 20 };
+        let settings = PackerSettings { packet_bytes: 100, history, answers: ServerSettings::default() };
+        Packer::new(session, Seq(5), settings)
+    }
+
+    fn found(datagrams: impl Iterator<Item = Vec<u8>>) -> Vec<(u64, Vec<usize>)> {
+        datagrams
+            .map(|datagram| match parse(&datagram).unwrap() {
+                MoldPacket::Data(data) => {
+                    (data.sequence(), data.messages().map(|(_, message)| message.len()).collect())
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn ticks_are_packed_in_order_and_a_long_one_travels_alone() {
+        let mut packer = packer();
+        assert_eq!(packer.pack(), 0);
+        for (seq, len) in [(5, 30), (6, 30), (7, 30), (8, 500), (9, LONGEST_MESSAGE + 1), (10, 10)] {
+            packer.tick(Seq(seq), &vec![b'x'; len]);
+        }
+        packer.pack();
+        let datagrams = found(packer.datagrams().map(<[u8]>::to_vec));
+        assert_eq!(datagrams, [(5, vec![30, 30]), (7, vec![30]), (8, vec![500]), (9, vec![0, 10])]);
+        assert_eq!((packer.pack(), packer.next()), (0, Seq(11)));
+        // What the reader of the ring missed is a hole between two datagrams.
+        packer.tick(Seq(0), b"outside the sequence");
+        packer.tick(Seq(13), b"x");
+        packer.pack();
+        assert_eq!(found(packer.datagrams().map(<[u8]>::to_vec)), [(13, vec![1])]);
+    }
+
+    #[test]
+    fn a_tick_is_sent_again_to_who_asks_for_it() {
+        let mut packer = packer();
+        packer.tick(Seq(5), b"five");
+        assert_eq!(packer.pack(), 1);
+        let session = packer.session.to_mold();
+        let request = Request::for_gap(session, 5, 5).encode();
+        let answer = packer.answer(Ipv4Addr::LOCALHOST, &request, Nanos(1)).unwrap().to_vec();
+        assert_eq!(found([answer].into_iter()), [(5, vec![4])]);
+        let request = Request::for_gap(session, 6, 6).encode();
+        assert!(packer.answer(Ipv4Addr::LOCALHOST, &request, Nanos(1)).is_none());
+    }
+}

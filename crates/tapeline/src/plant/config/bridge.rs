@@ -1,0 +1,277 @@
+//! `[bridge]`: the plants below, and `[[upstream]]`: the plant above.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::time::Duration;
+
+use serde::Deserialize;
+use tapeline_console::arguments;
+use tapeline_feed::history::Limits;
+use tapeline_feed::moldudp64::retransmit::ServerSettings;
+use tapeline_node::bridge::BridgeConfig;
+use tapeline_node::config::STALE_AFTER;
+use tapeline_node::image_server::ImageServerConfig;
+use tapeline_node::upstream::{RECEIVE_BUFFER, UpstreamConfig};
+use tapeline_plant::bridge::{FollowerSettings, PackerSettings, PlantId};
+use tapeline_wire::udp::SendOptions;
+use toml::Spanned;
+
+use super::{RawLine, Source};
+
+/// The port of a bridge: re-requests over UDP, catching up over TCP.
+const USUAL_PORT: u16 = 14_040;
+/// The default size of a datagram: with its headers it fits in an Ethernet frame, with room for tunnels.
+const PACKET_BYTES: usize = 1_400;
+/// A datagram must hold a tick of a usual length.
+const LEAST_PACKET_BYTES: usize = 256;
+/// The longest payload of UDP over IPv4.
+const MOST_PACKET_BYTES: usize = 65_507;
+/// The default memory of ticks for re-requests: about a second of a million ticks.
+const HISTORY_BYTES: usize = 256 << 20;
+/// Bytes of history for each tick that it may hold: ticks are rarely shorter.
+const HISTORY_TICK_BYTES: usize = 128;
+/// The default memory of images for plants that start.
+const IMAGE_BYTES: usize = 1 << 30;
+/// Defaults of the catch-up server: plants at once, and bytes per second of each.
+const CATCHING_UP: usize = 8;
+const CATCH_UP_RATE: u64 = 100_000_000;
+/// Bytes per second of answers to re-requests: of one plant, and of all.
+const ANSWER_RATES: (u64, u64) = (100_000_000, 400_000_000);
+const MAX_LINES: usize = 8;
+const MAX_TICKS: usize = 1 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawBridge {
+    plant: Spanned<String>,
+    bind: Option<Spanned<String>>,
+    port: Option<u16>,
+    packet: Option<Spanned<usize>>,
+    history: Option<Spanned<String>>,
+    images: Option<Spanned<String>>,
+    max_catching_up: Option<Spanned<usize>>,
+    catch_up_rate: Option<Spanned<String>>,
+    #[serde(default)]
+    line: Vec<RawBridgeLine>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBridgeLine {
+    address: Spanned<String>,
+    interface: Option<Spanned<String>>,
+    ttl: Option<u8>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawUpstream {
+    name: Option<String>,
+    plant: Spanned<String>,
+    server: Spanned<String>,
+    requests: Option<Vec<Spanned<String>>>,
+    start: Option<Spanned<String>>,
+    stale_after: Option<Spanned<String>>,
+    reorder_time: Option<Spanned<String>>,
+    reorder_ticks: Option<Spanned<usize>>,
+    recovery_time: Option<Spanned<String>>,
+    receive_buffer: Option<Spanned<String>>,
+    #[serde(default)]
+    line: Vec<RawLine>,
+}
+
+impl Source<'_> {
+    /// Checks the bridge to plants below; `images` has the services and items of the images that it keeps.
+    pub(super) fn bridge(&self, raw: &RawBridge, images: ImageServerConfig) -> Option<BridgeConfig> {
+        let plant = self.plant_id(&raw.plant);
+        let (span, count) = (raw.plant.span(), raw.line.len());
+        if !(1..=MAX_LINES).contains(&count) {
+            let what = format!("[bridge] has {count} lines; 1 to {MAX_LINES} are expected");
+            self.fault(span, what, "a line is a table [[bridge.line]] with the address to which it sends");
+        }
+        let lines: Vec<_> = raw.line.iter().filter_map(|line| self.bridge_line(line)).collect();
+        let packet_bytes = raw.packet.as_ref().map_or(PACKET_BYTES, |packet| *packet.get_ref());
+        if let Some(packet) = &raw.packet
+            && !(LEAST_PACKET_BYTES..=MOST_PACKET_BYTES).contains(&packet_bytes)
+        {
+            let what = format!(
+                "packet is {packet_bytes} bytes; {LEAST_PACKET_BYTES} to {MOST_PACKET_BYTES} are expected"
+            );
+            self.fault(
+                packet.span(),
+                what,
+                "1400 is the default: the network's MTU, less 28 bytes of headers and some for tunnels",
+            );
+        }
+        let address = self.listens(&raw.bind, raw.port, USUAL_PORT);
+        let requests = match address.ip() {
+            IpAddr::V4(ip) => SocketAddrV4::new(ip, address.port()),
+            IpAddr::V6(ip) if ip.is_unspecified() => SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, address.port()),
+            IpAddr::V6(_) => {
+                let bind = raw.bind.as_ref().map_or_else(|| self.end(), Spanned::span);
+                self.fault(bind, "re-requests travel over IPv4", "such as bind = \"10.0.0.5\"");
+                return None;
+            }
+        };
+        let history = self.some_size(&raw.history, HISTORY_BYTES);
+        let image_bytes = self.size_or(&raw.images, IMAGE_BYTES);
+        let hint = "max_catching_up = 8 is the default; more plants wait";
+        let most = self.number("max_catching_up", &raw.max_catching_up, CATCHING_UP, 1_000, hint);
+        let rate = self.some_size(&raw.catch_up_rate, CATCH_UP_RATE as usize);
+        Some(BridgeConfig {
+            plant: plant?,
+            lines,
+            requests,
+            catch_up: address,
+            packer: PackerSettings {
+                packet_bytes,
+                history: Limits { messages: (history / HISTORY_TICK_BYTES).max(1_024), bytes: history },
+                answers: ServerSettings {
+                    packet_bytes,
+                    requester_bytes_per_second: ANSWER_RATES.0,
+                    bytes_per_second: ANSWER_RATES.1,
+                    ..ServerSettings::default()
+                },
+            },
+            max_catching_up: self.or(most, CATCHING_UP),
+            catch_up_bytes_per_second: rate as u64,
+            images: (image_bytes > 0).then_some(ImageServerConfig { bytes: image_bytes, ..images }),
+        })
+    }
+
+    /// Checks the plant above.
+    pub(super) fn upstream(&self, raw: RawUpstream) -> Option<UpstreamConfig> {
+        let plant = self.plant_id(&raw.plant);
+        let server = self.server(&raw.server);
+        let requests = match &raw.requests {
+            None => server.map(|server| vec![server]),
+            Some(servers) => servers.iter().map(|server| self.server(server)).collect(),
+        };
+        let count = raw.line.len();
+        if !(1..=MAX_LINES).contains(&count) {
+            let what = format!("[[upstream]] has {count} lines; 1 to {MAX_LINES} are expected");
+            let hint = "a line is a table [[upstream.line]] with the address of a [[bridge.line]] of the plant above";
+            self.fault(raw.plant.span(), what, hint);
+        }
+        let lines: Vec<_> =
+            raw.line.into_iter().enumerate().filter_map(|(at, line)| self.line(at, line)).collect();
+        let usual = FollowerSettings::default();
+        let ns = |given: Option<Duration>, usual: u64| given.map_or(usual, |time| time.as_nanos() as u64);
+        let hint = "reorder_time = \"5ms\" is the default: one line may be later than the other by that much";
+        let reorder_ns = ns(self.time(&raw.reorder_time, arguments::duration, hint), usual.reorder_ns);
+        let hint = "recovery_time = \"1s\" is the default: then the catch-up server is asked";
+        let recovery_ns =
+            ns(self.time(&raw.recovery_time, arguments::some_duration, hint), usual.recovery_ns);
+        let hint = "reorder_ticks = 32768 is the default; the memory is taken when the plant goes live";
+        let ticks = self.number("reorder_ticks", &raw.reorder_ticks, usual.window_ticks, MAX_TICKS, hint);
+        let window_ticks = self.or(ticks, usual.window_ticks);
+        let hint = "stale_after = \"3s\" is the default: bridges send a heartbeat ten times a second; \"0s\" is never";
+        let stale_after = self.time(&raw.stale_after, arguments::duration, hint);
+        let hint = "\"images\" is the default; \"epoch\" takes every tick since the plant above began";
+        let whole_epoch = self.word("start", &raw.start, [("images", false), ("epoch", true)], hint);
+        let receive_buffer = self.size_or(&raw.receive_buffer, RECEIVE_BUFFER);
+        let (plant, server, requests) = (plant?, server?, requests?);
+        let mut rules = usual.requests;
+        (rules.servers, rules.delay_ns) = (requests.len().max(1), reorder_ns);
+        Some(UpstreamConfig {
+            name: raw.name.unwrap_or_else(|| plant.to_string()),
+            lines,
+            requests,
+            catch_up: SocketAddr::V4(server),
+            whole_epoch,
+            follower: FollowerSettings {
+                plant,
+                window_ticks,
+                window_bytes: window_ticks.saturating_mul(usual.window_bytes / usual.window_ticks),
+                reorder_ns,
+                recovery_ns,
+                requests: rules,
+            },
+            stale_after: stale_after.unwrap_or(STALE_AFTER),
+            receive_buffer,
+        })
+    }
+
+    fn plant_id(&self, given: &Spanned<String>) -> Option<PlantId> {
+        let id = given.get_ref().parse().map_err(|error| {
+            let what = format!("plant is \"{}\": {error}", given.get_ref());
+            self.wrong(
+                given.span(),
+                what,
+                "such as plant = \"NY1\", the same in [bridge] above and in [[upstream]] below",
+            )
+        });
+        self.sound(id)
+    }
+
+    fn server(&self, given: &Spanned<String>) -> Option<SocketAddrV4> {
+        let address = given.get_ref().parse().map_err(|_| {
+            let what = format!("server \"{}\" is not an IPv4 address with a port", given.get_ref());
+            self.wrong(given.span(), what, "such as server = \"10.0.0.5:14040\"")
+        });
+        self.sound(address)
+    }
+
+    fn bridge_line(&self, raw: &RawBridgeLine) -> Option<SendOptions> {
+        let destination = raw.address.get_ref().parse().map_err(|_| {
+            let what = format!("address \"{}\" is not an IPv4 address with a port", raw.address.get_ref());
+            self.wrong(raw.address.span(), what, "such as address = \"239.255.14.1:14041\"")
+        });
+        let destination = self.sound(destination)?;
+        let interface = raw.interface.as_ref().map_or("127.0.0.1", |i| i.get_ref().as_str());
+        let found = tapeline_wire::interface::find(interface).map_err(|error| {
+            let span = raw.interface.as_ref().map_or_else(|| raw.address.span(), Spanned::span);
+            let hint = "an interface is named by its address or its name, such as \"10.0.0.5\" or \"eth0\"";
+            self.wrong(span, error, hint)
+        });
+        self.sound(found)?;
+        let usual = SendOptions::new(destination);
+        Some(SendOptions { interface: interface.to_owned(), ttl: raw.ttl.unwrap_or(usual.ttl), ..usual })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plant::config::parse;
+    use crate::plant::config::testing::{PLANT, checked};
+
+    const BRIDGE: &str = "[bridge]\nplant = \"NY1\"\n[[bridge.line]]\naddress = \"239.1.2.3:5\"\n";
+    const UPSTREAM: &str = "[plant]\nring = \"r\"\n[[upstream]]\nplant = \"NY1\"\nserver = \"127.0.0.1:14040\"\n\
+                            [[upstream.line]]\naddress = \"239.1.2.3:5\"\n";
+
+    #[test]
+    fn a_bridge_and_its_other_end_have_defaults() {
+        let above = parse("plant.toml", &format!("{PLANT}{BRIDGE}")).unwrap().bridge.unwrap();
+        assert_eq!((above.plant.to_string().as_str(), above.lines.len()), ("NY1", 1));
+        assert_eq!(above.catch_up.to_string(), "127.0.0.1:14040");
+        assert!(above.images.is_some());
+        let below = parse("plant.toml", UPSTREAM).unwrap();
+        let upstream = below.upstream.unwrap();
+        assert_eq!((upstream.follower.plant, upstream.name.as_str()), (above.plant, "NY1"));
+        assert_eq!(upstream.requests, [upstream.catch_up.to_string().parse().unwrap()]);
+    }
+
+    #[test]
+    fn what_cannot_be_bridged_is_told_with_its_place() {
+        for (text, says) in [
+            (format!("{PLANT}{}", BRIDGE.replace("NY1", "NY12")), "plant.toml:10:9: plant is \"NY12\""),
+            (format!("{PLANT}[bridge]\nplant = \"A\"\n"), "plant.toml:10:9: [bridge] has 0 lines"),
+            (
+                format!("{PLANT}{}", BRIDGE.replace("[[bridge", "packet = 100\n[[bridge")),
+                "plant.toml:11:10: packet is 100 bytes",
+            ),
+            (
+                UPSTREAM.replace("127.0.0.1:14040", "127.0.0.1"),
+                "plant.toml:5:10: server \"127.0.0.1\" is not an IPv4 address",
+            ),
+            (format!("{UPSTREAM}{BRIDGE}"), "[bridge] and [[upstream]] are in one plant"),
+            (
+                format!("{UPSTREAM}{}", &PLANT[PLANT.find("[[feed]]").unwrap()..]),
+                "[[upstream]] brings the ticks",
+            ),
+            (format!("{UPSTREAM}{}", &UPSTREAM[UPSTREAM.find("[[up").unwrap()..]), "2 plants above"),
+        ] {
+            let said = checked(&text).err().unwrap();
+            assert!(said.contains(says), "{text}\n{said}");
+        }
+    }
+}
