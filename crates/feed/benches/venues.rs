@@ -11,7 +11,7 @@
 //! | `books` | reads each message, applies it to the book, drafts updates, and finds the changes of the best ten levels |
 //!
 //! The messages are Binance's recorded USD-M futures in the folder `shared` beside the repository (`TAPELINE_SHARED` names another), 93,954 messages
-//! with 295 bytes on average; without it, a stream made here of the same kinds. Min / median / max over the runs, which take turns; the
+//! with 274 bytes on average; without it, a stream made here of the same kinds. Min / median / max over the runs, which take turns; the
 //! book at the end must be the same each time.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 

@@ -12,7 +12,7 @@ use super::json::Reader;
 use super::{GapKind, VenueFault, VenueRequest};
 use crate::itch::Side;
 
-/// A row of a table. Ranges of the message's text, so that the rows can be kept between messages.
+/// A row of a table. It owns its symbol, so that the memory of the rows is kept between messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TableRow {
     symbol: [u8; super::MAX_SYMBOL_BYTES],
