@@ -123,6 +123,9 @@ pub struct Follower {
     /// The next sequence of the plant above, as its lines have said last.
     announced: u64,
     has_ended: bool,
+    /// The last end of a session that a line carried while the past came from the catch-up server: the session, and its next sequence. It may
+    /// not be sent again.
+    end: Option<(MoldSession, u64)>,
     /// Times that the lines were left for the catch-up server.
     left: u64,
     strangers: StrangerCounters,
@@ -185,6 +188,7 @@ impl Follower {
             heard: None,
             announced: 0,
             has_ended: false,
+            end: None,
             left: 0,
             strangers: [0; 6],
         }
@@ -203,11 +207,15 @@ impl Follower {
         to: &mut impl Delivery,
     ) -> Result<Option<Stranger>, Refused> {
         let Ok(packet) = parse(datagram) else { return Ok(self.strange(Stranger::Malformed)) };
-        if self.session.is_none() || packet.session() != self.mold {
-            return Ok(self.stranger(packet.session()));
+        let session = packet.session();
+        let packet = Packet::from(packet);
+        if let (None, DatagramKind::EndOfSession { next }) = (&self.arbiter, &packet.kind) {
+            self.end = Some((session, *next));
+        }
+        if self.session.is_none() || session != self.mold {
+            return Ok(self.stranger(session));
         }
         self.heard = self.heard.max(Some(received));
-        let packet = Packet::from(packet);
         self.announced = self.announced.max(packet.kind.sequences().1);
         self.join(to, |arbiter, sink| arbiter.packet(line, &packet, received, sink))?;
         Ok(None)
@@ -275,6 +283,7 @@ impl Follower {
             self.announced = 0;
         }
         (self.session, self.mold, self.next) = (Some(session), session.to_mold(), next);
+        self.has_ended = self.end == Some((self.mold, next.0));
         let begins = Packet {
             session: Session::from(self.mold),
             kind: DatagramKind::Heartbeat { next: next.0 },
@@ -568,6 +577,24 @@ mod tests {
         assert_eq!(see(&other[..19]), Some(Stranger::Malformed));
         assert!(taken.0.is_empty());
         assert_eq!(below.strangers(), &[1; 6]);
+    }
+
+    #[test]
+    fn an_end_that_came_while_catching_up_counts_if_nothing_is_behind_it() {
+        for (begun, next, has_ended) in [(true, 3, true), (false, 3, true), (true, 2, false)] {
+            let (mut above, mut taken) = (packer(7), Taken::default());
+            let mut below = follower();
+            match begun {
+                true => below.leave(Nanos(2)),
+                false => below = Follower::new(below.settings, None),
+            }
+            for datagram in datagrams(&mut above, 1..=2).into_iter().chain([above.end().to_vec()]) {
+                below.datagram(Line::A, &datagram, Nanos(2), &mut taken).unwrap();
+            }
+            assert!(!below.has_ended() && taken.0.is_empty());
+            below.go_live(session(7), Seq(next), Nanos(3));
+            assert_eq!(below.has_ended(), has_ended, "caught up to {next}");
+        }
     }
 
     #[test]
