@@ -105,6 +105,8 @@ pub(crate) struct Upstream {
     stale_after_ns: i64,
     /// When the lines were first joined: from then on silence counts.
     joined: Option<Nanos>,
+    /// When the catch-up server last sent ticks.
+    past_heard: Option<Nanos>,
     /// When a later epoch on the lines was last looked into.
     looked_into: Nanos,
     ticks: u64,
@@ -204,6 +206,7 @@ impl Upstream {
             state: State::Initial,
             stale_after_ns: i64::try_from(config.stale_after.as_nanos()).unwrap_or(i64::MAX),
             joined: None,
+            past_heard: None,
             looked_into: Nanos(0),
             ticks: 0,
             caught_up: 0,
@@ -232,7 +235,11 @@ impl Upstream {
             }
         }
         if self.follower.source() == TickSource::CatchUpServer {
-            taken += self.take_past(now, to)?;
+            let past = self.take_past(now, to)?;
+            taken += past;
+            if past > 0 {
+                self.past_heard = Some(now);
+            }
         }
         self.see(now, clock, to)?;
         if taken > 0 {
@@ -387,7 +394,9 @@ impl Upstream {
 
     /// Tells the readers when the plant above becomes silent, and when it is heard again.
     fn see(&mut self, now: Nanos, clock: &Clock, to: &mut Sequencer<RingPublish>) -> Result<(), Refused> {
-        let Some(heard) = self.follower.heard().or(self.joined) else { return Ok(()) };
+        let on_lines = self.follower.heard().or(self.joined);
+        // A plant above can die while this one still catches up.
+        let Some(heard) = on_lines.max(self.past_heard) else { return Ok(()) };
         let is_silent = self.stale_after_ns > 0 && now.since(heard) >= self.stale_after_ns;
         let state = match self.follower.source() {
             _ if is_silent => State::Stale,

@@ -302,9 +302,15 @@ impl Follower {
         }
     }
 
-    /// Records that a tick of the catch-up server was published: the next one follows it.
-    pub const fn took(&mut self, seq: Seq) {
-        self.next = Seq(seq.0 + 1);
+    /// Records that a tick or an image (sequence 0) of the catch-up server was published. From then on this session is followed: if the
+    /// connection breaks, what follows must be of the same one.
+    pub fn took(&mut self, session: BridgeSession, seq: Seq) {
+        if self.session != Some(session) {
+            (self.session, self.mold, self.announced) = (Some(session), session.to_mold(), 0);
+        }
+        if seq > Seq(0) {
+            self.next = Seq(seq.0 + 1);
+        }
     }
 
     /// Returns where the ticks come from.
@@ -538,7 +544,7 @@ mod tests {
         // Lines are not read meanwhile.
         below.datagram(Line::A, &all[1], Nanos(2), &mut taken).unwrap();
         assert_eq!(taken.0, [1]);
-        below.took(Seq(4));
+        below.took(session(7), Seq(4));
         below.go_live(session(7), Seq(5), Nanos(1_200));
         below.datagram(Line::A, &all[3], Nanos(1_200), &mut taken).unwrap();
         below.datagram(Line::A, &all[4], Nanos(1_200), &mut taken).unwrap();

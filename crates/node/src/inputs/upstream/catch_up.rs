@@ -243,9 +243,7 @@ impl Connection {
                     if let Err(refused) = each(session, seq, frame, expected) {
                         return Ok(Some(Looked::Refused(refused)));
                     }
-                    if !is_image {
-                        follower.took(seq);
-                    }
+                    follower.took(session, seq);
                 }
                 Part::End(next) => {
                     if next < follower.next() {
