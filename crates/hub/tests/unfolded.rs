@@ -97,7 +97,7 @@ fn each_thing_that_is_no_update_finds_the_images_as_they_are() {
     assert_eq!(exchange.hub.unfolded(), 0);
     // As if ticks were missing in front of the next update, which then waits alone.
     exchange.update("AAPL", &bid(2));
-    exchange.hub.pass(Seq(0));
+    exchange.hub.pass(Seq(1));
     exchange.update("AAPL", &bid(2));
     assert_eq!((exchange.hub.unfolded(), exchange.hub.counters().missing > 0), (1, true));
     exchange.pass(1_000);
