@@ -73,6 +73,36 @@ pub struct Snapshot {
     pub hub: Option<Hub>,
 }
 
+/// The last sign of life of a plant's thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadSign {
+    pub(crate) name: &'static str,
+    /// Its last report, ns since 1970 UTC; 0 before the first.
+    pub(crate) heard_ns: u64,
+    /// It ended before the plant did.
+    pub(crate) ended: bool,
+}
+
+impl Snapshot {
+    /// Returns the threads that report once a second.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = ThreadSign> {
+        let sign = |name, heard_ns, ended| ThreadSign { name, heard_ns, ended };
+        let outlet =
+            |name, outlet: &Option<Outlet>| outlet.as_ref().map(|of| sign(name, of.heard_ns, of.ended));
+        let (hub, bridge) = (self.hub.as_ref(), self.bridge.as_ref());
+        [
+            Some(sign("counters", self.written_ns, false)),
+            Some(sign("plant", self.heard_ns, false)),
+            hub.map(|hub| sign("hub", hub.heard_ns, hub.ended)),
+            outlet("kdb", &self.kdb),
+            outlet("zeromq", &self.zeromq),
+            bridge.map(|bridge| sign("bridge", bridge.heard_ns, bridge.ended)),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
 /// Resources of a process.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]

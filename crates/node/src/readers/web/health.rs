@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tapeline_measure::Nanos;
 
-use crate::stat::snapshot::{LATE_NS, Snapshot};
+use crate::stat::snapshot::{LATE_NS, Snapshot, ThreadSign};
 
 /// Whether the plant is healthy, and each check with its result.
 pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
@@ -47,30 +47,16 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
 
 /// The checks of the plant's threads, each with its result.
 fn of_threads(snapshot: &Snapshot, now: Nanos) -> Vec<(String, bool, String)> {
-    let mut checks = Vec::new();
-    let mut thread = |name: &str, heard_ns: u64, ended: bool| {
+    let check = |ThreadSign { name, heard_ns, ended }: ThreadSign| {
         let silent_ns = now.0.saturating_sub(heard_ns);
         let says = match (heard_ns, ended) {
             (_, true) => "ended".to_owned(),
             (0, _) => "not begun".to_owned(),
             _ => format!("last report {} ms ago", silent_ns / 1_000_000),
         };
-        checks.push((name.to_owned(), heard_ns > 0 && !ended && silent_ns < LATE_NS, says));
+        (name.to_owned(), heard_ns > 0 && !ended && silent_ns < LATE_NS, says)
     };
-    thread("counters", snapshot.written_ns, false);
-    thread("plant", snapshot.heard_ns, false);
-    if let Some(hub) = &snapshot.hub {
-        thread("hub", hub.heard_ns, hub.ended);
-    }
-    for (name, outlet) in [("kdb", &snapshot.kdb), ("zeromq", &snapshot.zeromq)] {
-        if let Some(outlet) = outlet {
-            thread(name, outlet.heard_ns, outlet.ended);
-        }
-    }
-    if let Some(bridge) = &snapshot.bridge {
-        thread("bridge", bridge.heard_ns, bridge.ended);
-    }
-    checks
+    snapshot.threads().map(check).collect()
 }
 
 /// The first thread that has ended or hangs, and since when.

@@ -7,7 +7,7 @@ use tapeline_measure::Nanos;
 
 use crate::stat::snapshot::{
     BridgeSnapshot, FeedSnapshot, Hub, Journal, LATE_NS, Latency, Outlet, Session, Snapshot, SourceSnapshot,
-    UpstreamSnapshot,
+    ThreadSign, UpstreamSnapshot,
 };
 
 struct Metric {
@@ -265,14 +265,10 @@ impl Page<'_> {
 
     fn threads(&mut self) {
         let (plant, now) = (self.plant, self.now.0);
-        let threads = [("counters", plant.written_ns), ("plant", plant.heard_ns)];
-        let hub = plant.hub.iter().map(|hub| ("hub", hub.heard_ns));
-        let kdb = plant.kdb.iter().map(|kdb| ("kdb", kdb.heard_ns));
-        let zeromq = plant.zeromq.iter().map(|zeromq| ("zeromq", zeromq.heard_ns));
-        for (thread, heard_ns) in threads.into_iter().chain(hub).chain(kdb).chain(zeromq) {
+        for ThreadSign { name, heard_ns, .. } in plant.threads() {
             // A thread that has never reported is late from the beginning.
             let heard_ns = if heard_ns == 0 { now.saturating_sub(LATE_NS) } else { heard_ns };
-            self.put(&[("thread", thread)], seconds(now.saturating_sub(heard_ns)));
+            self.put(&[("thread", name)], seconds(now.saturating_sub(heard_ns)));
         }
     }
 
