@@ -209,7 +209,9 @@ impl Past {
             *place = None;
             return Ok(false);
         }
-        let first = subscriber.ahead(|frame| Tick::parse(frame).map(|tick| tick.header.seq.0)).next();
+        let sequences = subscriber.ahead(|frame| Tick::parse(frame).map(|tick| tick.header.seq));
+        let in_sequence = sequences.filter(|seq| !seq.as_ref().is_ok_and(|seq| seq.is_outside()));
+        let first = in_sequence.map(|seq| seq.map(|seq| seq.0)).next();
         Ok(match (first, self.gatherer.awaited()) {
             (Some(Ok(first)), Some(awaited)) => first <= awaited,
             // The journal is empty: the ring has everything, or nothing was published yet.

@@ -113,7 +113,9 @@ impl Gatherer {
     pub(crate) fn add(&mut self, tick: &Tick<'_>, is_wanted: bool) {
         let is_wanted = is_wanted && self.items.as_ref().is_none_or(|items| items.contains(tick.name));
         let sequence = tick.header.seq.0;
-        if let Some(awaited) = self.awaited {
+        // Outside the sequence is what a plant below a bridge says itself: images, and states of its connection.
+        let is_outside = tick.header.seq.is_outside();
+        if let Some(awaited) = self.awaited.filter(|_| !is_outside) {
             if sequence < awaited {
                 // Taken before the position on the ring was lost.
                 return;
@@ -126,11 +128,15 @@ impl Gatherer {
                 }
             }
         }
-        self.awaited = Some(sequence + 1);
+        if !is_outside {
+            self.awaited = Some(sequence + 1);
+        }
         if !is_wanted {
             return;
         }
-        self.count(sequence);
+        if !is_outside {
+            self.count(sequence);
+        }
         let head = RowHead {
             sequence,
             item: tick.name,

@@ -491,7 +491,7 @@ typedef struct tapeline_field {
 
 // A tick. All that it points to is in the bytes that it was read from. Times are ns since 1970 UTC; 0 if there is none.
 typedef struct tapeline_tick {
-    // The plant's sequence, which skips no number.
+    // The plant's sequence, which skips no number. 0 is outside the sequence: an image or a state below a bridge.
     uint64_t sequence;
     // The feed's sequence of the message behind this tick; 0 if there is none.
     uint64_t feed_sequence;

@@ -43,7 +43,7 @@ pub enum tapeline_feed_state {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tapeline_tick {
-    /// The plant's sequence, which skips no number.
+    /// The plant's sequence, which skips no number. 0 is outside the sequence: an image or a state below a bridge.
     pub sequence: u64,
     /// The feed's sequence of the message behind this tick; 0 if there is none.
     pub feed_sequence: u64,

@@ -123,7 +123,7 @@ impl Hub {
 
     /// Skips a tick that an image already contains. A tick outside the sequence changes nothing.
     pub const fn pass(&mut self, seq: Seq) {
-        if seq.0 > 0 {
+        if !seq.is_outside() {
             self.next_seq = seq.0.saturating_add(1);
         }
     }

@@ -15,6 +15,15 @@ use crate::{ItemId, ItemSource, Items, State, TooManyItems};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
+impl Seq {
+    /// Returns `true` for the place of a tick outside the sequence: readers that count or expect sequences leave the tick out of that.
+    #[inline]
+    #[must_use]
+    pub const fn is_outside(self) -> bool {
+        self.0 == 0
+    }
+}
+
 /// The clock, as an argument: a real one in a real plant, a simulated one in a simulated plant.
 pub trait Time {
     /// Returns the current time in ns since 1970 UTC.
@@ -299,7 +308,7 @@ impl<P: Publish> Sequencer<P> {
             place[..frame.len()].copy_from_slice(frame);
             frame.len()
         })?;
-        if seq > Seq(0) {
+        if !seq.is_outside() {
             if self.next == self.first {
                 self.first = seq.0;
             }
@@ -315,10 +324,7 @@ impl<P: Publish> Sequencer<P> {
     pub(crate) fn outside(&mut self, tick: &Tick<'_>) -> Result<(), Refused> {
         let mut frame = Vec::new();
         tick.write(&mut frame);
-        self.publish.publish(frame.len(), |place| {
-            place[..frame.len()].copy_from_slice(&frame);
-            frame.len()
-        })
+        self.relay(Seq(0), &frame)
     }
 
     /// Starts publishing the best bid and offer over several channels.

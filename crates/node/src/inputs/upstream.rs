@@ -308,7 +308,7 @@ impl Upstream {
         let before = *caught_up;
         let mut relay = Relay { to, channels, count: caught_up };
         let turn = catch_up.turn(now, follower, has_ticks, |session, seq, frame, next| {
-            if seq > Seq(0) && epochs.present() != Some(session) {
+            if !seq.is_outside() && epochs.present() != Some(session) {
                 // The first tick of a session that this plant follows: its journal must know before the tick is in it.
                 epochs.begin(session, seq).map_err(|_| Refused::Unfollowable)?;
             }

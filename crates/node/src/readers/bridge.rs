@@ -296,7 +296,7 @@ impl Sending {
         let Self { place, out, signs, .. } = self;
         place.take(BATCH, |taken| match taken {
             // What the plant says outside the sequence is not the others' business.
-            Taken::Tick(tick) if tick.header.seq == Seq(0) => {}
+            Taken::Tick(tick) if tick.header.seq.is_outside() => {}
             Taken::Tick(tick) => {
                 out.report.ticks += 1;
                 out.frame.clear();

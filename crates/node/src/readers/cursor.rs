@@ -73,7 +73,7 @@ impl<T: Position> RingCursor<T> {
             Next::Lost(lost) => return Ok(Read::Lost(lost)),
         };
         let seq = tick.header.seq;
-        if seq < awaited && seq > Seq(0) {
+        if seq < awaited && !seq.is_outside() {
             // The sequence of another plant starts with 1.
             return if has_rejoined && is_ours { Ok(Read::Again) } else { Err(another_plant()) };
         }

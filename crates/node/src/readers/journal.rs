@@ -247,7 +247,7 @@ impl<F: Folder> JournalTurns<F> {
     pub fn take(&mut self, frame: &[u8]) -> crate::Result<()> {
         let tick = Tick::parse(frame).context("the ring holds something that is not a tick")?;
         let seq = tick.header.seq.0;
-        if seq == 0 {
+        if tick.header.seq.is_outside() {
             // Outside the sequence: it is about this plant's connection to another, and over when the plant is.
             return Ok(());
         }

@@ -76,7 +76,7 @@ impl SequenceCursor {
             match self.ring.next(self.next)? {
                 Read::Tick(tick) => {
                     taken += 1;
-                    if tick.header.seq > Seq(0) {
+                    if !tick.header.seq.is_outside() {
                         self.next = Seq(tick.header.seq.0 + 1);
                     }
                     each(Taken::Tick(&tick));

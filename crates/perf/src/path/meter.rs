@@ -168,6 +168,10 @@ impl Meter {
     /// Checks and times a tick that was received at this time.
     pub fn tick(&mut self, tick: &Tick<'_>, received: Nanos) {
         let header = &tick.header;
+        if header.seq.is_outside() {
+            // An image or a state below a bridge: no tick of the sequence, and older than its times say.
+            return;
+        }
         let seq = header.seq.0;
         if let Some(checksum) = &mut self.checksum {
             checksum.add(tick);
@@ -286,4 +290,36 @@ pub fn to_hex(bytes: &[u8]) -> String {
 /// The bytes of hexadecimal text; `None` if it is not.
 pub fn from_hex(text: &str) -> Option<Vec<u8>> {
     HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use tapeline_plant::tick::{Flags, Header};
+    use tapeline_plant::{ItemId, Seq, State};
+
+    use super::*;
+
+    #[test]
+    fn ticks_outside_the_sequence_are_neither_lost_nor_make_others_so() {
+        let mut meter = Meter::new(Duration::ZERO, false);
+        for seq in [0, 5, 0, 6, 8] {
+            let header = Header {
+                seq: Seq(seq),
+                feed_seq: 0,
+                event: Nanos(0),
+                wire: Nanos(0),
+                decoded: Nanos(0),
+                sequenced: Nanos(0),
+                item: ItemId(1),
+                service: 1,
+                channel: 0,
+                kind: Kind::Update,
+                flags: Flags::default(),
+                source_type: 0,
+                state: State::Live,
+            };
+            meter.tick(&Tick { header, name: "A", body: &[], source: &[] }, Nanos(1));
+        }
+        assert_eq!((meter.first, meter.received, meter.lost), (Some((5, Nanos(1))), 3, 1));
+    }
 }

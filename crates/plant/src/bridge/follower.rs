@@ -308,7 +308,7 @@ impl Follower {
         if self.session != Some(session) {
             (self.session, self.mold, self.announced) = (Some(session), session.to_mold(), 0);
         }
-        if seq > Seq(0) {
+        if !seq.is_outside() {
             self.next = Seq(seq.0 + 1);
         }
     }

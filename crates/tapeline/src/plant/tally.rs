@@ -11,6 +11,7 @@ use tapeline_feed::line::Sink;
 use tapeline_feed::moldudp64::MoldSession;
 use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_perf::path::{Ending, Joined};
+use tapeline_plant::Seq;
 use tapeline_plant::tick::{Flags, Kind, POSTED, Tick};
 
 use super::follow::{Follow, FollowArgs};
@@ -75,11 +76,12 @@ struct Sequences {
 }
 
 impl Sequences {
-    /// Counts a tick of the plant's sequence; 0 is outside it.
-    fn tick(&mut self, seq: u64) {
-        if seq == 0 {
+    /// Counts a tick of the plant's sequence.
+    fn tick(&mut self, seq: Seq) {
+        if seq.is_outside() {
             return;
         }
+        let seq = seq.0;
         if self.ticks == 0 {
             self.first_seq = seq;
         } else {
@@ -119,7 +121,7 @@ impl TallyArgs {
         let end = follow.run(
             |tick, _| {
                 let (sequences, tally) = &mut *seen.borrow_mut();
-                sequences.tick(tick.header.seq.0);
+                sequences.tick(tick.header.seq);
                 if self.is_of_feed(tick)? {
                     take(tick, sequences, tally)?;
                 }

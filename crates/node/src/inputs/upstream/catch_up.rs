@@ -236,7 +236,7 @@ impl Connection {
                 Part::Tick(frame) => {
                     let tick = Tick::parse(frame)?;
                     let (seq, expected) = (tick.header.seq, follower.next());
-                    let is_image = seq == Seq(0);
+                    let is_image = seq.is_outside();
                     if seq < expected && !is_image {
                         return Err(Failed(format!("tick {} came where {} was expected", seq.0, expected.0)));
                     }

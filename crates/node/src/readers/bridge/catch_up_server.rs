@@ -197,7 +197,7 @@ impl CatchUpServer {
         for taken in 0..BATCH {
             match ring.take()? {
                 Next::Tick(tick) => {
-                    if tick.header.seq == Seq(0) {
+                    if tick.header.seq.is_outside() {
                         continue;
                     }
                     self.last = tick.header.seq;
