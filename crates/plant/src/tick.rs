@@ -23,7 +23,7 @@ pub const HEADER_BYTES: usize = 64;
 pub const MAX_NAME_BYTES: usize = 255;
 
 /// The kind of a tick, by the number of its RWF message class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Kind {
@@ -32,6 +32,7 @@ pub enum Kind {
     /// A change of state, of one item or (item 0) of the whole channel.
     Status = 3,
     /// Fields that changed.
+    #[default]
     Update = 4,
 }
 
@@ -126,7 +127,7 @@ impl Quality {
 }
 
 /// The fixed part of a tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The plant's own sequence: the first tick is 1, or follows the last one in the plant's journal; no number is skipped.
     pub seq: Seq,

@@ -164,26 +164,10 @@ impl Lost {
 /// A header of an update of service 7.
 #[cfg(test)]
 pub fn header(item: u32, seq: u64) -> tapeline_plant::tick::Header {
-    use tapeline_measure::Nanos;
-    use tapeline_plant::tick::{Flags, Header, Kind};
-    use tapeline_plant::{ItemId, Seq, State};
+    use tapeline_plant::tick::Header;
+    use tapeline_plant::{ItemId, Seq};
 
-    let never = Nanos(0);
-    Header {
-        seq: Seq(seq),
-        feed_seq: 0,
-        event: never,
-        wire: never,
-        decoded: never,
-        sequenced: never,
-        item: ItemId(item),
-        service: 7,
-        channel: 0,
-        kind: Kind::Update,
-        flags: Flags::default(),
-        source_type: 0,
-        state: State::default(),
-    }
+    Header { seq: Seq(seq), item: ItemId(item), service: 7, ..Header::default() }
 }
 
 /// An update of a feed's item, as a frame on a ring.

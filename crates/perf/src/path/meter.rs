@@ -294,8 +294,8 @@ pub fn from_hex(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use tapeline_plant::tick::{Flags, Header};
-    use tapeline_plant::{ItemId, Seq, State};
+    use tapeline_plant::Seq;
+    use tapeline_plant::tick::Header;
 
     use super::*;
 
@@ -303,21 +303,7 @@ mod tests {
     fn ticks_outside_the_sequence_are_neither_lost_nor_make_others_so() {
         let mut meter = Meter::new(Duration::ZERO, false);
         for seq in [0, 5, 0, 6, 8] {
-            let header = Header {
-                seq: Seq(seq),
-                feed_seq: 0,
-                event: Nanos(0),
-                wire: Nanos(0),
-                decoded: Nanos(0),
-                sequenced: Nanos(0),
-                item: ItemId(1),
-                service: 1,
-                channel: 0,
-                kind: Kind::Update,
-                flags: Flags::default(),
-                source_type: 0,
-                state: State::Live,
-            };
+            let header = Header { seq: Seq(seq), ..Header::default() };
             meter.tick(&Tick { header, name: "A", body: &[], source: &[] }, Nanos(1));
         }
         assert_eq!((meter.first, meter.received, meter.lost), (Some((5, Nanos(1))), 3, 1));

@@ -115,19 +115,16 @@ impl ChannelStates {
         let now = time.now();
         let suspect = if data == DataState::SUSPECT { Flags::SUSPECT } else { Flags(0) };
         let header = Header {
-            seq: Seq(0),
-            feed_seq: 0,
             event: now,
             wire: now,
             decoded: now,
             sequenced: now,
-            item: ItemId(0),
             service: known.service,
             channel,
             kind: Kind::Status,
             flags: Flags::STATE | suspect,
-            source_type: 0,
             state,
+            ..Header::default()
         };
         to.outside(&Tick { header, name: "", body: &room[..len], source: &[] })
     }

@@ -457,22 +457,8 @@ mod tests {
     }
 
     fn tick(seq: u64, body: usize) -> Vec<u8> {
-        let never = Nanos(0);
-        let header = Header {
-            seq: Seq(seq),
-            feed_seq: 0,
-            event: never,
-            wire: never,
-            decoded: never,
-            sequenced: never,
-            item: ItemId(1),
-            service: 1,
-            channel: 0,
-            kind: Kind::Update,
-            flags: Flags::default(),
-            source_type: 0,
-            state: State::Live,
-        };
+        let header =
+            Header { seq: Seq(seq), item: ItemId(1), service: 1, state: State::Live, ..Header::default() };
         let mut frame = Vec::new();
         Tick { header, name: "A", body: &vec![0; body], source: &[] }.write(&mut frame);
         frame

@@ -80,29 +80,13 @@ impl Numbers {
 
 #[cfg(test)]
 mod tests {
-    use tapeline_measure::Nanos;
-    use tapeline_plant::tick::{Header, Kind};
-    use tapeline_plant::{Seq, State};
+    use tapeline_plant::Seq;
+    use tapeline_plant::tick::Header;
 
     use super::*;
 
     fn of(numbers: &mut Numbers, number: u32, name: &str, flags: Flags) -> Result<u32, TooMany> {
-        let never = Nanos(0);
-        let header = Header {
-            seq: Seq(1),
-            feed_seq: 0,
-            event: never,
-            wire: never,
-            decoded: never,
-            sequenced: never,
-            item: ItemId(number),
-            service: 1,
-            channel: 0,
-            kind: Kind::Update,
-            flags,
-            source_type: 0,
-            state: State::Live,
-        };
+        let header = Header { seq: Seq(1), item: ItemId(number), service: 1, flags, ..Header::default() };
         numbers.of(&Tick { header, name, body: &[], source: &[] }).map(|item| item.0)
     }
 
