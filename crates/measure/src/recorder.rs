@@ -47,23 +47,32 @@ impl Recorder {
     /// Adds one latency in nanoseconds. No allocation; takes some nanoseconds (bench `clock`).
     #[inline]
     pub fn record(&mut self, ns: i64) {
+        self.record_n(ns, 1);
+    }
+
+    /// Adds the same latency `count` times, at the cost of one.
+    #[inline]
+    pub fn record_n(&mut self, ns: i64, count: u64) {
+        if count == 0 {
+            return;
+        }
         match u64::try_from(ns) {
-            Ok(ns) => self.record_unsigned(ns),
+            Ok(ns) => self.record_unsigned(ns, count),
             Err(_) => {
-                self.negatives += 1;
+                self.negatives += count;
                 self.most_negative_ns = self.most_negative_ns.min(ns);
             }
         }
     }
 
     #[inline]
-    fn record_unsigned(&mut self, ns: u64) {
+    fn record_unsigned(&mut self, ns: u64, count: u64) {
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
         if ns > LONGEST_NS {
-            self.clamped += 1;
+            self.clamped += count;
         }
-        self.histogram.saturating_record(ns);
+        self.histogram.saturating_record_n(ns, count);
     }
 
     /// Adds all samples of another recorder, as if they had been recorded in this one.
@@ -264,6 +273,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn many_at_once_equal_one_by_one(ns: i64, count in 0..20_u64) {
+            let (mut at_once, mut one_by_one) = (Recorder::new(), Recorder::new());
+            at_once.record_n(ns, count);
+            (0..count).for_each(|_| one_by_one.record(ns));
+            prop_assert_eq!(at_once, one_by_one);
+        }
+
         #[test]
         fn merging_equals_recording_everything(a: Vec<i32>, b: Vec<i32>) {
             let (mut one, mut other, mut both) = (Recorder::new(), Recorder::new(), Recorder::new());

@@ -68,35 +68,53 @@ pub(crate) struct Connected {
     pub(crate) unsent_bytes: usize,
 }
 
-/// The hub's side. The first tick of each turn is timed: it waits longest. That costs a look at the clock and
-/// four histogram entries per batch of ticks; the rest is done once a second.
+/// The hub's side. The first tick of each turn is timed, since it has waited longest, and every tick of the turn counts with its latencies:
+/// after a stall the delayed ticks weigh as many as they are. That costs a look at the clock and four histogram entries per batch of ticks; the
+/// rest is done once a second.
 #[derive(Debug)]
 pub(crate) struct FigureWriter {
     snapshots: SnapshotWriter<HubFigures>,
     told: Nanos,
-    /// The wire time of this turn's first tick.
-    on_its_way: Option<Nanos>,
+    /// This turn's first tick.
+    first: Option<Taken>,
+    /// The number of ticks of this turn.
+    ticks: usize,
+}
+
+/// When the hub took a tick, with the times of the tick.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    wire: Nanos,
+    decoded: Nanos,
+    sequenced: Nanos,
+    taken: Nanos,
 }
 
 impl FigureWriter {
     pub(crate) fn new(snapshots: SnapshotWriter<HubFigures>) -> Self {
-        Self { snapshots, told: Nanos(0), on_its_way: None }
+        Self { snapshots, told: Nanos(0), first: None, ticks: 0 }
     }
 
-    /// Records that the first tick of a turn was taken.
+    /// Notes the first tick of a turn, taken `now`.
     pub(crate) fn taken(&mut self, header: &tick::Header, now: Nanos) {
-        let [decoded, sequenced, taken, _] = &mut self.snapshots.figures.hops;
-        decoded.record(header.decoded.since(header.wire));
-        sequenced.record(header.sequenced.since(header.decoded));
-        taken.record(now.since(header.sequenced));
-        self.on_its_way = Some(header.wire);
+        let &tick::Header { wire, decoded, sequenced, .. } = header;
+        self.first = Some(Taken { wire, decoded, sequenced, taken: now });
     }
 
-    /// Records that a turn has ended: its output was passed to the kernel.
+    /// Notes how many ticks the turn has taken.
+    pub(crate) const fn turned(&mut self, ticks: usize) {
+        self.ticks = ticks;
+    }
+
+    /// Records the ticks of the last turn: its output was passed to the kernel.
     pub(crate) fn sent(&mut self, now: Nanos) {
-        if let Some(wire) = self.on_its_way.take() {
-            self.snapshots.figures.hops[3].record(now.since(wire));
-        }
+        let Some(first) = self.first.take() else { return };
+        let [decoded, sequenced, taken, sent] = &mut self.snapshots.figures.hops;
+        let ticks = self.ticks as u64;
+        decoded.record_n(first.decoded.since(first.wire), ticks);
+        sequenced.record_n(first.sequenced.since(first.decoded), ticks);
+        taken.record_n(first.taken.since(first.sequenced), ticks);
+        sent.record_n(now.since(first.wire), ticks);
     }
 
     /// Reports once a second.
@@ -258,6 +276,36 @@ fn rates(before: &Totals, now: &Totals, seconds: f64) -> Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_tick_of_a_turn_counts() {
+        let (snapshots, _reader) = crate::readers::counting::snapshots_between();
+        let mut writer = FigureWriter::new(snapshots);
+        let at = |ns| tick::Header {
+            wire: Nanos(ns),
+            decoded: Nanos(ns + 10),
+            sequenced: Nanos(ns + 30),
+            ..tick::Header::default()
+        };
+        // 98 prompt ticks, a turn each, one without any, and two that waited together.
+        for _ in 0..98 {
+            writer.taken(&at(0), Nanos(60));
+            writer.turned(1);
+            writer.sent(Nanos(100));
+        }
+        writer.turned(0);
+        writer.sent(Nanos(100));
+        writer.taken(&at(0), Nanos(1_000_000));
+        writer.turned(2);
+        writer.sent(Nanos(1_000_100));
+        let of = |hop: &Recorder| (hop.samples(), hop.min_ns(), hop.max_ns());
+        let [decoded, sequenced, taken, sent] = &writer.snapshots.figures.hops;
+        assert_eq!(of(decoded), (100, Some(10), Some(10)));
+        assert_eq!(of(sequenced), (100, Some(20), Some(20)));
+        assert_eq!(of(taken), (100, Some(30), Some(999_970)));
+        assert_eq!(of(sent), (100, Some(100), Some(1_000_100)));
+        assert!(sent.value_at(0.985) > Some(999_000), "two of a hundred waited");
+    }
 
     fn told(at: u64, since: u64, updates: u64, past: u64) -> HubFigures {
         let counters = |updates| SessionCounters { updates, ..SessionCounters::default() };

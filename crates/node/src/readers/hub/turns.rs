@@ -147,6 +147,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         self.figure_writer.turn(now, &self.hub, &mut self.connections);
         let most = if self.full < FULL_BATCHES { BATCH } else { LARGE_BATCH };
         let (ticks, is_over) = self.take_ticks(now, most)?;
+        self.figure_writer.turned(ticks);
         self.full = if ticks == most { self.full + 1 } else { 0 };
         let is_busy = self.connections.serve(&mut self.hub, now)? | self.hear_sources(now);
         self.fold(now);

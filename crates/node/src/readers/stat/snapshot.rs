@@ -351,7 +351,7 @@ pub struct Hub {
     pub rates: Rates,
     /// Open sessions.
     pub sessions: Vec<Session>,
-    /// Latency of ticks by hop, sampled from the first tick in each turn of the hub's thread.
+    /// Latency of ticks by hop. Each tick counts with the latency of the first tick in its turn of the hub's thread.
     pub latency: Vec<Hop>,
 }
 
