@@ -46,7 +46,11 @@ impl DayLog {
         made.with_context(|| format!("cannot create the folder {}", folder.display()))?;
         let path = folder.join(format!("{}{}", config.name, Atom::<&[u8]>::Date(date)));
         let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
-        let file = file.with_context(|| format!("cannot open the log {}", path.display()))?;
+        let file = file.map_err(|cause| {
+            let what = format!("cannot open the log {}", path.display());
+            Error::hinted(what, "log_folder names another folder for the log, kdb_log = false leaves it out")
+                .because(cause)
+        })?;
         if file.try_lock().is_err() {
             let what = format!("another process writes the log {}", path.display());
             return Err(Error::hinted(
