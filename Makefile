@@ -258,6 +258,12 @@ packages-check: ## as root: install, run, upgrade and remove the packages in a b
 	PROFILE=$(PROFILE) scripts/packages-check
 .PHONY: packages-check
 
+soak-packages: ## as root: run two plants from the packages under systemd for SOAK_SECONDS (2 hours), one restarted again and again, with clients of every kind
+	@scripts/setup packages
+	$(if $(wildcard $(target_dir)/packages),,CARGO='$(CARGO)' PROFILE=$(PROFILE) scripts/packages)
+	scripts/soak-packages $(SOAK_SECONDS)
+.PHONY: soak-packages
+
 release: ## check everything that a release of VERSION=… needs, build its packages, and say what is left to do by hand
 	@scripts/setup packages
 	CARGO='$(CARGO)' scripts/release '$(VERSION)'
