@@ -2,6 +2,7 @@
 
 mod aeron;
 mod lossy;
+mod probe;
 mod starting;
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
