@@ -95,6 +95,12 @@ slow-disk: ## run a plant with clients on a disk of 128 KiB/s (as root, with cgr
 	SLOW_DISK=1 $(tests) --test commands plant_disk::slow -- --nocapture
 .PHONY: slow-disk
 
+bridge-aeron: ## build target/release/tapeline with Aeron (CMake, clang), and test bridges over it with real media drivers
+	@scripts/setup aeron
+	PATH="$$(scripts/newer-cmake $(target_dir))" && export PATH && \
+		$(tests),tapeline/aeron --release --test aeron && $(tests),tapeline/aeron --release --test commands bridge::
+.PHONY: bridge-aeron
+
 hub-faults: ## test faulty hub clients, each next to a healthy one that must not be affected, and time them
 	@scripts/setup test
 	$(tests) --test commands hub_faults:: -- --nocapture --test-threads 1

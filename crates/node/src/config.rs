@@ -70,6 +70,15 @@ pub struct Config {
     pub bridge: Option<BridgeConfig>,
     /// The plant above whose ticks this plant publishes. It excludes every other input.
     pub upstream: Option<UpstreamConfig>,
+    /// A media driver of Aeron in this process, for lines of the bridge and for other programs of this machine. Needs the feature `aeron`.
+    pub aeron_driver: Option<AeronDriverConfig>,
+}
+
+/// A media driver of Aeron.
+#[derive(Clone, Debug, Default)]
+pub struct AeronDriverConfig {
+    /// The folder of the driver's files, which it empties first; `None` for Aeron's usual one.
+    pub folder: Option<PathBuf>,
 }
 
 /// Default capacity of the ring, in bytes.
@@ -115,6 +124,7 @@ impl Config {
             hub: None,
             bridge: None,
             upstream: None,
+            aeron_driver: None,
         }
     }
 }

@@ -255,6 +255,8 @@ struct Threads {
     web: Option<Server>,
     counting: Counting,
     latest: Arc<LatestSnapshot>,
+    #[cfg(feature = "aeron")]
+    aeron_driver: Option<tapeline_wire::aeron::EmbeddedAeronDriver>,
 }
 
 /// Tells whether a gate holds a subscriber back, which exempts the subscriber from the stall limit meanwhile.
@@ -276,6 +278,14 @@ impl Threads {
     /// Opens the ports and starts the threads, which wait for the ring. Call before the plant's thread is
     /// pinned: the others inherit its CPU affinity.
     fn start(config: &mut Config, events: &Events) -> Result<(Self, Beside)> {
+        #[cfg(feature = "aeron")]
+        let aeron_driver =
+            config.aeron_driver.take().map(|driver| start_driver(&driver, events)).transpose()?;
+        #[cfg(not(feature = "aeron"))]
+        crate::error::ensure!(
+            config.aeron_driver.is_none(),
+            "a media driver is wanted, and this build has no Aeron"
+        );
         let is_awaited = config.bridge.is_some();
         let start_journal = |journal| RunningJournal::start(journal, is_awaited, events);
         let journal = config.journal.as_ref().map(start_journal).transpose()?;
@@ -329,7 +339,19 @@ impl Threads {
             zeromq: zeromq.as_ref().map(RunningZeromq::standing),
         };
         let counting = Counting::start(config, of_plant, of_hub, (progress, served), &latest, events)?;
-        let threads = Self { journal, hub, zeromq, kdb, bridge, image_server, web, counting, latest };
+        let threads = Self {
+            journal,
+            hub,
+            zeromq,
+            kdb,
+            bridge,
+            image_server,
+            web,
+            counting,
+            latest,
+            #[cfg(feature = "aeron")]
+            aeron_driver,
+        };
         Ok((threads, Beside { sources, rows, snapshots, after, excuses }))
     }
 
@@ -380,7 +402,24 @@ impl Threads {
         report.journal = journal.and_then(|journal| failed.unless(journal.reader.end()));
         drop(self.web);
         drop(self.counting);
+        #[cfg(feature = "aeron")]
+        drop(self.aeron_driver);
     }
+}
+
+/// Starts the media driver. Its end is reported by the lines that lose it.
+#[cfg(feature = "aeron")]
+fn start_driver(
+    config: &crate::config::AeronDriverConfig,
+    events: &Events,
+) -> Result<tapeline_wire::aeron::EmbeddedAeronDriver> {
+    let driver =
+        tapeline_wire::aeron::EmbeddedAeronDriver::start(config.folder.as_deref()).map_err(|error| {
+            let hint = error.hint().unwrap_or_default();
+            Error::hinted("the plant has no media driver", hint).because(error)
+        })?;
+    events.info(format_args!("a media driver of Aeron runs in {}", driver.folder().display()));
+    Ok(driver)
 }
 
 /// The first error, while the remaining threads are still ended.

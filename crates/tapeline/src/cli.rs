@@ -27,6 +27,9 @@ pub(crate) enum Command {
     /// Publish to, read from, list and remove shared-memory rings
     #[command(subcommand)]
     Ring(crate::ring::Ring),
+    /// Measure the paths between plants
+    #[command(subcommand)]
+    Bridge(crate::bridge::Bridge),
     /// Verify, inspect, export, import and replay a plant's journal
     #[command(subcommand)]
     Journal(crate::journal::Journal),
@@ -56,6 +59,6 @@ pub(crate) enum Command {
 impl Command {
     /// Runs the subcommand to its end and returns the exit status of the process.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        run!(self, Command: Demo Plant Stat Feed Ring Journal Burst Omm Kdb Tick Report Jitter Doctor Completions Man)
+        run!(self, Command: Demo Plant Stat Feed Ring Bridge Journal Burst Omm Kdb Tick Report Jitter Doctor Completions Man)
     }
 }

@@ -22,6 +22,7 @@ macro_rules! run {
     };
 }
 
+mod bridge;
 mod cli;
 mod demo;
 mod events;

@@ -89,6 +89,14 @@ pub enum Error {
         /// The reason.
         cause: String,
     },
+    /// Aeron, or its driver, refused something.
+    #[error("Aeron cannot {what}: {cause}")]
+    Aeron {
+        /// What it was to do.
+        what: String,
+        /// The reason that Aeron gives.
+        cause: String,
+    },
     /// A datagram longer than the path or the protocol allows.
     #[error("a datagram of {length} bytes is too long for {address}")]
     TooLong {
@@ -148,6 +156,10 @@ impl Error {
             }
             Self::Memory { .. } => Some("ask for fewer slots, of about 2 KiB each".to_owned()),
             Self::Socket { operation, cause, .. } => hint_for(*operation, cause).map(str::to_owned),
+            Self::Aeron { .. } => Some(
+                "one driver at a time lives in a folder; `ls /dev/shm` shows those of this machine"
+                    .to_owned(),
+            ),
             Self::Option { .. } | Self::Interfaces { .. } | Self::Reactor { .. } | Self::Tls { .. } => None,
         }
     }

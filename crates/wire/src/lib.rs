@@ -8,6 +8,8 @@
 //! in one loop. [`http`] is a small server for metrics and a page. [`interface`] finds a network interface by
 //! name or address. [`ServiceManager`] sends messages to systemd. [`web_client`] is a client of WebSockets and HTTPS.
 //!
+//! With the feature `aeron`, which is off by default and builds C, there are streams of Aeron too.
+//!
 //! `http`, `rssl`, `streams`, `web-client` and `zmtp` are features, all on by default. Without them the crate has no TLS, no HTTP and
 //! no event loop.
 //!
@@ -32,6 +34,8 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(feature = "aeron")]
+pub mod aeron;
 mod error;
 #[cfg(feature = "http")]
 pub mod http;

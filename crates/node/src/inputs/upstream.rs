@@ -4,6 +4,7 @@
 //! silent, this plant says of each channel that it is stale, outside the sequence.
 
 mod catch_up;
+mod line;
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
@@ -21,8 +22,9 @@ use tapeline_plant::{ChannelCounters, Publish, Refused, RingPublish, Seq, Sequen
 use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver, wait_any, wait_any_or};
 
 use self::catch_up::{CatchUp, CatchUpTurn};
+use self::line::LineReceiver;
+pub use self::line::UpstreamLine;
 use crate::Error;
-use crate::config::Line as ConfiguredLine;
 use crate::error::Context;
 use crate::events::{Events, Kind, Severity};
 use crate::readers::bridge::epochs::Epochs;
@@ -42,7 +44,7 @@ pub struct UpstreamConfig {
     /// A name for messages about it.
     pub name: String,
     /// Its lines.
-    pub lines: Vec<ConfiguredLine>,
+    pub lines: Vec<UpstreamLine>,
     /// Its re-request servers, in the order in which they are asked; may be empty.
     pub requests: Vec<SocketAddrV4>,
     /// Its catch-up server.
@@ -88,13 +90,15 @@ pub struct UpstreamReport {
     pub strangers: std::collections::BTreeMap<String, u64>,
     /// Datagrams that the kernel dropped because a socket's buffer was full.
     pub kernel_drops: u64,
+    /// Times that a line has lost its media driver of Aeron.
+    pub drivers_lost: u64,
 }
 
 /// A plant above, with its sockets.
 pub(crate) struct Upstream {
     name: String,
     follower: Follower,
-    receivers: Vec<UdpReceiver>,
+    lines: Vec<LineReceiver>,
     batch: Batch,
     recovery: Option<UdpReceiver>,
     servers: Vec<SocketAddrV4>,
@@ -179,8 +183,8 @@ impl Upstream {
             );
             return Err(Error::hinted(what, "another folder in [journal] keeps the two apart"));
         }
-        let receivers =
-            config.lines.iter().map(|line| receiver(config, line, events)).collect::<crate::Result<_>>()?;
+        let lines = config.lines.iter().map(|line| LineReceiver::open(config, line, events));
+        let lines = lines.collect::<crate::Result<_>>()?;
         let recovery = match config.requests.as_slice() {
             [] => None,
             servers => {
@@ -196,7 +200,7 @@ impl Upstream {
         Ok(Self {
             name: config.name.clone(),
             follower: Follower::new(config.follower, known),
-            receivers,
+            lines,
             batch: Batch::new(BATCH_SLOTS, SLOT_BYTES),
             recovery,
             servers: config.requests.clone(),
@@ -250,26 +254,32 @@ impl Upstream {
 
     /// Takes datagrams of the lines. Returns their number, and whether every line was read to its end.
     fn take_lines(&mut self, now: Nanos, to: &mut Sequencer<RingPublish>) -> Result<(usize, bool), Refused> {
-        let Self { receivers, batch, follower, channels, ticks, .. } = self;
+        let Self { name, lines, batch, follower, channels, ticks, events, .. } = self;
         let (mut taken, mut all_read, mut stranger, mut failed) = (0, true, None, None);
+        let mut refused = Ok(());
         to.publisher().hold();
-        for (receiver, number) in receivers.iter_mut().zip(0..) {
+        for (receiver, number) in lines.iter_mut().zip(0..) {
             let Some(line) = Line::new(number) else { continue };
-            match receiver.receive(batch) {
+            receiver.turn(now, name, events);
+            let got = receiver.receive(batch, BATCH_SLOTS, |datagram| {
+                if refused.is_err() {
+                    return;
+                }
+                let mut relay = Relay { to, channels, count: ticks };
+                match follower.datagram(line, datagram.bytes, datagram.at.unwrap_or(now), &mut relay) {
+                    Ok(strange) => {
+                        stranger = strange.map(|strange| (strange, number, datagram.source)).or(stranger);
+                    }
+                    Err(refusal) => refused = Err(refusal),
+                }
+            });
+            refused?;
+            match got {
                 Ok(got) => {
                     taken += got;
                     all_read &= got < BATCH_SLOTS;
                 }
-                Err(error) => {
-                    failed = Some(error);
-                    continue;
-                }
-            }
-            for datagram in batch.iter() {
-                let received = datagram.received.unwrap_or(now);
-                let mut relay = Relay { to, channels, count: ticks };
-                let strange = follower.datagram(line, datagram.bytes, received, &mut relay)?;
-                stranger = strange.map(|strange| (strange, datagram.source)).or(stranger);
+                Err(error) => failed = Some(error),
             }
         }
         to.publisher().show();
@@ -277,8 +287,8 @@ impl Upstream {
             let said = format_args!("upstream {}: {error}", self.name);
             self.events.peer(now, Kind::Bridge, Severity::Warning, said);
         }
-        if let Some((stranger, source)) = stranger {
-            self.tell_stranger(stranger, source, now);
+        if let Some((stranger, line, source)) = stranger {
+            self.tell_stranger(stranger, line, source, now);
         }
         Ok((taken, all_read))
     }
@@ -366,7 +376,7 @@ impl Upstream {
 
     /// Reports a datagram that is not of the session. A later epoch may be that of a plant that has started again: the catch-up server knows.
     #[cold]
-    fn tell_stranger(&mut self, stranger: Stranger, source: SocketAddrV4, now: Nanos) {
+    fn tell_stranger(&mut self, stranger: Stranger, line: usize, source: Option<SocketAddrV4>, now: Nanos) {
         let plant = self.follower.plant();
         if stranger == Stranger::NewerEpoch {
             if self.follower.source() == TickSource::Lines && now.since(self.looked_into) >= LOOK_INTO_NS {
@@ -385,9 +395,11 @@ impl Upstream {
             }
             _ => "not a bridge: another sender uses this address",
         };
+        let source = source.map_or_else(|| "a sender".to_owned(), |source| source.to_string());
         let said = format_args!(
-            "upstream {}: {source} sends on the lines of plant {plant} what is of {what}; it is left out",
-            self.name
+            "upstream {}: {source} sends on line {} of plant {plant} what is of {what}; it is left out",
+            self.name,
+            char::from(b'A' + (line % 26) as u8)
         );
         self.events.peer(now, Kind::Bridge, Severity::Warning, said);
     }
@@ -426,11 +438,16 @@ impl Upstream {
     /// Sleeps until something arrives, at most for `longest`.
     pub(crate) fn sleep(&self, longest: Duration) {
         let longest = if self.follower.is_busy() { longest.min(WHILE_RECOVERING) } else { longest };
-        let all: Vec<&UdpReceiver> = self.receivers.iter().chain(&self.recovery).collect();
+        let sockets = self.lines.iter().filter_map(LineReceiver::socket);
+        let all: Vec<&UdpReceiver> = sockets.chain(&self.recovery).collect();
+        // Aeron has nothing to wait for: its lines are looked at again.
+        let has_others = self.lines.iter().any(|line| line.socket().is_none());
+        let longest = if has_others { longest.min(BETWEEN_LOOKS) } else { longest };
         match self.catch_up.stream() {
             Some(stream) if self.follower.source() == TickSource::CatchUpServer => {
                 _ = wait_any_or(&all, &stream.as_fd(), longest);
             }
+            _ if all.is_empty() => std::thread::sleep(longest),
             _ => _ = wait_any(&all, longest),
         }
     }
@@ -480,12 +497,17 @@ impl Upstream {
             recovered: statistics.messages,
             left_lines: self.follower.left(),
             strangers: self.follower.strangers().iter().sum(),
+            drivers_lost: self.drivers_lost(),
         }
     }
 
     /// Returns the number of datagrams that the kernel dropped.
     pub(crate) fn kernel_drops(&mut self) -> u64 {
-        self.receivers.iter_mut().map(UdpReceiver::ask_kernel_drops).sum()
+        self.lines.iter_mut().map(LineReceiver::kernel_drops).sum()
+    }
+
+    fn drivers_lost(&self) -> u64 {
+        self.lines.iter().map(LineReceiver::drivers_lost).sum()
     }
 
     /// Returns the totals.
@@ -509,30 +531,15 @@ impl Upstream {
             left_lines: self.follower.left(),
             strangers: strangers.map(|(reason, count)| ((*reason).to_owned(), *count)).collect(),
             kernel_drops,
+            drivers_lost: self.drivers_lost(),
         }
     }
 }
 
 /// How long the plant sleeps while a re-request is pending: an answer on the same host takes as long.
 const WHILE_RECOVERING: Duration = Duration::from_micros(200);
-
-fn receiver(config: &UpstreamConfig, line: &ConfiguredLine, events: &Events) -> crate::Result<UdpReceiver> {
-    let options = ReceiveOptions {
-        interface: line.interface.clone(),
-        source: line.source,
-        receive_buffer: config.receive_buffer,
-        ..ReceiveOptions::new(line.address)
-    };
-    let place = format!("upstream {}, line {}", config.name, line.name);
-    let receiver = UdpReceiver::open(&options).map_err(|error| {
-        let hint = error.hint().unwrap_or_default();
-        Error::hinted(format!("{place}: cannot receive on {}", line.address), hint).because(error)
-    })?;
-    if let Some(advice) = receiver.advice() {
-        events.warning(format_args!("{place}: {advice}"));
-    }
-    Ok(receiver)
-}
+/// How long the plant sleeps between two looks at lines of Aeron.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
 impl UpstreamConfig {
     /// Creates a plant above without lines, with the defaults of a configuration file.

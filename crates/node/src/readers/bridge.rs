@@ -6,6 +6,7 @@
 mod catch_up_server;
 pub(crate) mod counters;
 pub(crate) mod epochs;
+pub(crate) mod line;
 
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
@@ -18,15 +19,17 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::{BridgeSession, Epoch, Packer, PackerSettings, PlantId};
 use tapeline_ring::Wait;
-use tapeline_wire::udp::{Batch, ReceiveOptions, SendOptions, UdpReceiver, UdpSender};
+use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use self::catch_up_server::RunningCatchUp;
 use self::counters::{BridgeCounters, BridgeView};
 use self::epochs::Epochs;
+pub use self::line::BridgeLine;
+use self::line::LineSender;
 use crate::Error;
 use crate::cursor::RingCursor;
 use crate::error::Context;
-use crate::events::{Events, Kind, Severity};
+use crate::events::Events;
 use crate::image_server::ImageServerConfig;
 use crate::journal::{Gate, WHILE_HELD};
 use crate::readers::reader::{Reader, Signs};
@@ -39,8 +42,6 @@ const BATCH: usize = 256;
 const SLEEP: Duration = Duration::from_micros(500);
 /// How often a silent bridge says which sequence comes next, so that the loss of the last datagram shows.
 const HEARTBEAT_NS: i64 = 100_000_000;
-/// How long a full socket may delay the datagrams; what it does not take then is lost, and requested again.
-const FULL_SOCKET: Duration = Duration::from_millis(2);
 /// Re-requests taken at once, and the bytes of one: a longer datagram is cut, and still too long.
 const REQUESTS: usize = 64;
 const REQUEST_BYTES: usize = 64;
@@ -59,7 +60,7 @@ pub struct BridgeConfig {
     /// The id of this plant, unlike that of every other plant that is bridged.
     pub plant: PlantId,
     /// Where the ticks are sent: every line gets all of them.
-    pub lines: Vec<SendOptions>,
+    pub lines: Vec<BridgeLine>,
     /// The address of the re-request server; port 0 takes a free one.
     pub requests: SocketAddrV4,
     /// The address of the catch-up server; port 0 takes a free one.
@@ -96,8 +97,12 @@ pub struct BridgeReport {
     pub missing: u64,
     /// Datagrams with ticks, once for all lines.
     pub datagrams: u64,
-    /// Datagrams that a line's socket did not take.
+    /// Datagrams that a line did not take.
     pub unsent: u64,
+    /// Those of them that the flow control of Aeron refused: a plant below was too slow.
+    pub back_pressured: u64,
+    /// Times that a line has lost its media driver of Aeron.
+    pub drivers_lost: u64,
     /// Re-requests received.
     pub requests: u64,
     /// Ticks sent again.
@@ -135,18 +140,8 @@ impl RunningBridge {
             let what = format!("re-requests cannot be answered at {}", config.requests);
             Error::of_port(what, "[bridge]", error)
         })?;
-        let lines = config.lines.iter().map(|line| {
-            UdpSender::open(line).map_err(|error| {
-                let hint = error.hint().unwrap_or_default();
-                Error::hinted(format!("the bridge cannot send to {}", line.destination), hint).because(error)
-            })
-        });
+        let lines = config.lines.iter().map(|line| LineSender::open(line, events));
         let lines = lines.collect::<crate::Result<Vec<_>>>()?;
-        for line in &lines {
-            if let Some(advice) = line.advice() {
-                events.warning(format_args!("bridge, line to {}: {advice}", line.destination()));
-            }
-        }
         let [gate, gate_of_catch_up] = gates;
         let counters = Arc::<BridgeCounters>::default();
         let (catch_up, address) =
@@ -208,7 +203,7 @@ struct Sending {
 /// Everything except the source of the ticks.
 struct Out {
     packer: Packer,
-    lines: Vec<UdpSender>,
+    lines: Vec<LineSender>,
     /// The last tick as it stands on the ring.
     frame: Vec<u8>,
     report: BridgeReport,
@@ -224,6 +219,7 @@ impl Sending {
         loop {
             let now = self.clock.now();
             self.signs.turned.store(now.0, Ordering::Relaxed);
+            self.out.turn(now);
             let (taken, is_over) = self.take_ticks()?;
             self.out.send(now);
             let asked = self.answer(now)?;
@@ -253,6 +249,7 @@ impl Sending {
             requests: statistics.requests,
             sent_again: statistics.messages,
             unanswered: statistics.unanswered.iter().sum(),
+            drivers_lost: self.out.drivers_lost(),
             ..self.out.report
         })
     }
@@ -263,6 +260,8 @@ impl Sending {
         for (counter, value) in [
             (&counted.next, self.out.packer.next().0),
             (&counted.unsent, self.out.report.unsent),
+            (&counted.back_pressured, self.out.report.back_pressured),
+            (&counted.drivers_lost, self.out.drivers_lost()),
             (&counted.requests, statistics.requests),
             (&counted.sent_again, statistics.messages),
             (&counted.unanswered, statistics.unanswered.iter().sum()),
@@ -277,6 +276,7 @@ impl Sending {
         let (mut said, mut asked) = (Nanos(0), begun);
         loop {
             let now = self.clock.now();
+            self.out.turn(now);
             if now.since(said) >= FAREWELL_NS {
                 said = now;
                 self.out.send_to_all(&end);
@@ -325,6 +325,15 @@ impl Sending {
 }
 
 impl Out {
+    /// Keeps the lines' connections.
+    fn turn(&mut self, now: Nanos) {
+        self.lines.iter_mut().for_each(|line| line.turn(now, &self.events));
+    }
+
+    fn drivers_lost(&self) -> u64 {
+        self.lines.iter().map(LineSender::drivers_lost).sum()
+    }
+
     /// Sends the ticks that were taken, or a heartbeat if one is due.
     fn send(&mut self, now: Nanos) {
         let count = self.packer.pack();
@@ -340,36 +349,16 @@ impl Out {
         let datagrams = packer.datagrams();
         (*sent, report.datagrams) = (now, report.datagrams + count as u64);
         for line in lines {
-            let mut left = datagrams.clone();
-            let mut gone = 0;
-            // What a full socket does not take in time counts as lost on the way.
-            for may_wait in [true, false] {
-                match line.send_many(left.clone()) {
-                    Ok(done) => {
-                        gone += done.count;
-                        if !done.blocked || gone == count || !may_wait || !line.wait(FULL_SOCKET) {
-                            break;
-                        }
-                        left = datagrams.clone();
-                        if gone > 0 {
-                            left.nth(gone - 1);
-                        }
-                    }
-                    Err(error) => {
-                        let said = format_args!("bridge: {error}");
-                        events.peer(now, Kind::Bridge, Severity::Warning, said);
-                        break;
-                    }
-                }
-            }
-            report.unsent += (count - gone) as u64;
+            let untaken = line.send_many(datagrams.clone(), count, now, events);
+            report.unsent += untaken.unsent;
+            report.back_pressured += untaken.back_pressured;
         }
     }
 
     fn send_to_all(&mut self, datagram: &[u8]) {
         for line in &mut self.lines {
             // The next one says the same.
-            let _ = line.send(datagram);
+            line.send(datagram);
         }
     }
 }

@@ -248,12 +248,12 @@ fn parts(config: &Config) -> Vec<Part> {
         parts.extend(address.into_iter().chain(unix).map(|name| Part::new("port", name, &*is)));
     }
     if let Some(bridge) = &config.bridge {
-        let lines: Vec<_> = bridge.lines.iter().map(|line| line.destination.to_string()).collect();
+        let lines: Vec<_> = bridge.lines.iter().map(ToString::to_string).collect();
         let is = format!("the plants below catch up and send re-requests; lines to {}", lines.join(", "));
         parts.push(Part::new("bridge", bridge.catch_up, is));
     }
     if let Some(upstream) = &config.upstream {
-        let lines: Vec<_> = upstream.lines.iter().map(|line| line.address.to_string()).collect();
+        let lines: Vec<_> = upstream.lines.iter().map(ToString::to_string).collect();
         let plant = upstream.follower.plant;
         let is = format!("the ticks of plant {plant} at {}; lines {}", upstream.catch_up, lines.join(", "));
         parts.push(Part::new("upstream", &upstream.name, is));

@@ -3,6 +3,7 @@
 //! Every error names the file, the line and the column, states what was expected, and gives a hint.
 
 pub(crate) mod access;
+mod aeron;
 mod bridge;
 mod faults;
 pub(crate) mod hub;
@@ -76,6 +77,7 @@ struct RawConfig {
     bridge: Option<bridge::RawBridge>,
     #[serde(default)]
     upstream: Vec<Spanned<bridge::RawUpstream>>,
+    aeron: Option<Spanned<aeron::RawAeron>>,
 }
 
 #[derive(Deserialize)]
@@ -229,7 +231,7 @@ impl Source<'_> {
         };
         let count = raw.feed.len();
         let others = (raw.kdb.is_some(), raw.bridge.is_some());
-        let upstream = self.input(raw.upstream, (count, !of_sources.are_none()), others);
+        let mut upstream = self.input(raw.upstream, (count, !of_sources.are_none()), others);
         let has_own = count > 0 || raw.kdb.is_some() || upstream.is_some();
         let several = count > 1 && !plant.shared_items;
         let feeds = raw.feed.into_iter();
@@ -253,9 +255,7 @@ impl Source<'_> {
             standby: self.standby(&plant.standby_size),
         };
         let sources = self.sound(self.sources(&of_sources, &beside)).flatten();
-        if let Some(hub) = &mut hub {
-            set_services(hub, sources.as_ref(), has_own);
-        }
+        hub.iter_mut().for_each(|hub| set_services(hub, sources.as_ref(), has_own));
         let service_id = hub.as_ref().map_or(1, |hub| hub.settings.service_id);
         let dictionary = hub.as_ref().map(|hub| hub.settings.dictionary.clone());
         let services = sources.as_ref().map_or(0, |sources| sources.settings.services.len());
@@ -269,11 +269,12 @@ impl Source<'_> {
         let sources_of_ticks = (count + usize::from(kdb.is_some()), services);
         let reserved_items = self.reserved_items(plant.reserved_items.as_ref(), max_items, sources_of_ticks);
         self.ports_apart(hub.as_ref(), sources.as_ref(), kdb.as_ref());
-        let of_providers = sources.iter().flat_map(|sources| &sources.settings.services);
-        let services: Vec<_> = of_providers.map(|service| service.id).chain([service_id]).collect();
-        let (images, bridge) =
+        let services = sources.iter().flat_map(|sources| &sources.settings.services);
+        let services: Vec<_> = services.map(|service| service.id).chain([service_id]).collect();
+        let (images, mut bridge) =
             self.for_late(&plant.images, raw.bridge.as_ref(), (max_items, services, dictionary));
         Some(Config {
+            aeron_driver: self.aeron(raw.aeron.as_ref(), bridge.as_mut(), upstream.as_mut()),
             bridge,
             upstream,
             images,

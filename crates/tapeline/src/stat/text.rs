@@ -55,6 +55,13 @@ pub(super) fn of(plant: &Snapshot) -> String {
             shown(&bridge.session),
             bridge.catching_up
         ));
+        if bridge.back_pressured > 0 {
+            text.push_str(&format!(
+                ", {} datagrams REFUSED by Aeron's flow control",
+                thousands(bridge.back_pressured)
+            ));
+        }
+        text.push_str(&drivers_lost(bridge.drivers_lost));
     }
     if let Some(upstream) = &plant.upstream {
         let [sequence, behind, recovered] =
@@ -64,6 +71,7 @@ pub(super) fn of(plant: &Snapshot) -> String {
             shown(&upstream.session),
             thousands(upstream.left_lines)
         ));
+        text.push_str(&drivers_lost(upstream.drivers_lost));
     }
     for part in [feeds(plant), sources(plant), readers(plant)].into_iter().flatten() {
         text.push_str(&format!("\n\n{part}"));
@@ -72,6 +80,11 @@ pub(super) fn of(plant: &Snapshot) -> String {
         text.push_str(&format!("\n\n{}", of_hub(hub, plant.written_ns)));
     }
     text
+}
+
+/// The losses of a bridge's media driver, if there are any.
+fn drivers_lost(count: u64) -> String {
+    if count == 0 { String::new() } else { format!(", media driver LOST {} times", thousands(count)) }
 }
 
 fn feeds(plant: &Snapshot) -> Option<String> {

@@ -113,6 +113,16 @@ impl UdpSender {
         Ok(Self { socket, destination, local, interface, buffer, outgoing, network_errors: 0 })
     }
 
+    /// Forbids that datagrams are split on their way, whatever the kernel has learned about the path. A longer one than the interface carries is
+    /// [`Error::TooLong`] then; one that a later network does not carry is lost.
+    ///
+    /// # Errors
+    /// [`Error::Option`].
+    pub fn forbid_fragments(&self) -> Result<(), Error> {
+        option::set_int(self.socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
+            .map_err(Error::option("IP_MTU_DISCOVER", "IP_PMTUDISC_PROBE", self.destination))
+    }
+
     /// Sends one datagram.
     ///
     /// # Errors

@@ -11,6 +11,8 @@ use crate::stat::snapshot::BridgeSnapshot;
 pub(crate) struct BridgeCounters {
     pub(super) next: AtomicU64,
     pub(super) unsent: AtomicU64,
+    pub(super) back_pressured: AtomicU64,
+    pub(super) drivers_lost: AtomicU64,
     pub(super) requests: AtomicU64,
     pub(super) sent_again: AtomicU64,
     pub(super) unanswered: AtomicU64,
@@ -40,6 +42,8 @@ impl BridgeView {
             missing: pulse.map_or(0, |(_, missing)| missing),
             sequence: of(&counters.next).saturating_sub(1),
             unsent: of(&counters.unsent),
+            back_pressured: of(&counters.back_pressured),
+            drivers_lost: of(&counters.drivers_lost),
             requests: of(&counters.requests),
             sent_again: of(&counters.sent_again),
             unanswered: of(&counters.unanswered),

@@ -274,8 +274,12 @@ pub struct BridgeSnapshot {
     pub missing: u64,
     /// The last sequence that was sent.
     pub sequence: u64,
-    /// Datagrams that a line's socket did not take.
+    /// Datagrams that a line did not take.
     pub unsent: u64,
+    /// Those of them that the flow control of Aeron refused.
+    pub back_pressured: u64,
+    /// Times that a line has lost its media driver of Aeron.
+    pub drivers_lost: u64,
     /// Re-requests received.
     pub requests: u64,
     /// Ticks sent again.
@@ -306,6 +310,8 @@ pub struct UpstreamSnapshot {
     pub left_lines: u64,
     /// Datagrams on its lines that are not of the session.
     pub strangers: u64,
+    /// Times that a line has lost its media driver of Aeron.
+    pub drivers_lost: u64,
 }
 
 /// A hub.

@@ -92,7 +92,11 @@ const METRICS: &[Metric] = metrics! {
     tapeline_bridge_sequence "Last sequence number sent to plants below" => bridge(|bridge| bridge.sequence);
     tapeline_bridge_missing_ticks_total "Ticks that were not sent to plants below"
         => bridge(|bridge| bridge.missing);
-    tapeline_bridge_unsent_total "Datagrams that a line's socket did not take" => bridge(|bridge| bridge.unsent);
+    tapeline_bridge_unsent_total "Datagrams that a line did not take" => bridge(|bridge| bridge.unsent);
+    tapeline_bridge_back_pressured_total "Datagrams that the flow control of Aeron refused"
+        => bridge(|bridge| bridge.back_pressured);
+    tapeline_bridge_drivers_lost_total "Times that a line to plants below has lost its media driver"
+        => bridge(|bridge| bridge.drivers_lost);
     tapeline_bridge_requests_total "Re-requests of plants below" => bridge(|bridge| bridge.requests);
     tapeline_bridge_sent_again_total "Ticks that were sent again on request"
         => bridge(|bridge| bridge.sent_again);
@@ -111,6 +115,8 @@ const METRICS: &[Metric] = metrics! {
         => upstream(|upstream| upstream.left_lines);
     tapeline_upstream_strangers_total "Datagrams on the lines that are not of the session that is followed"
         => upstream(|upstream| upstream.strangers);
+    tapeline_upstream_drivers_lost_total "Times that a line of the plant above has lost its media driver"
+        => upstream(|upstream| upstream.drivers_lost);
     tapeline_service_up "1 while the service is up" => services();
     tapeline_hub_ticks_total "Ticks that the hub read from the ring" => hub(|hub| hub.ticks);
     tapeline_hub_missing_ticks_total "Ticks that the hub missed" => hub(|hub| hub.missing);

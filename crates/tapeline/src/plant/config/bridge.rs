@@ -7,20 +7,24 @@ use serde::Deserialize;
 use tapeline_console::arguments;
 use tapeline_feed::history::Limits;
 use tapeline_feed::moldudp64::retransmit::ServerSettings;
-use tapeline_node::bridge::BridgeConfig;
+use tapeline_node::bridge::{BridgeConfig, BridgeLine};
 use tapeline_node::config::STALE_AFTER;
 use tapeline_node::image_server::ImageServerConfig;
-use tapeline_node::upstream::{RECEIVE_BUFFER, UpstreamConfig};
+use tapeline_node::upstream::{RECEIVE_BUFFER, UpstreamConfig, UpstreamLine};
 use tapeline_plant::bridge::{FollowerSettings, PackerSettings, PlantId};
 use tapeline_wire::udp::SendOptions;
 use toml::Spanned;
 
+use super::aeron::RawChannel;
+use super::source::Span;
 use super::{RawLine, Source};
 
 /// The port of a bridge: re-requests over UDP, catching up over TCP.
 const USUAL_PORT: u16 = 14_040;
 /// The default size of a datagram: with its headers it fits in an Ethernet frame, with room for tunnels.
 const PACKET_BYTES: usize = 1_400;
+/// That of a bridge with a line over Aeron: with its header of 32 bytes it fits in the usual `mtu` of a channel, and is not split.
+const AERON_PACKET_BYTES: usize = 1_376;
 /// A datagram must hold a tick of a usual length.
 const LEAST_PACKET_BYTES: usize = 256;
 /// The longest payload of UDP over IPv4.
@@ -51,15 +55,28 @@ pub(super) struct RawBridge {
     max_catching_up: Option<Spanned<usize>>,
     catch_up_rate: Option<Spanned<String>>,
     #[serde(default)]
-    line: Vec<RawBridgeLine>,
+    line: Vec<Spanned<RawBridgeLine>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawBridgeLine {
-    address: Spanned<String>,
+    address: Option<Spanned<String>>,
     interface: Option<Spanned<String>>,
-    ttl: Option<u8>,
+    ttl: Option<Spanned<u8>>,
+    aeron: Option<Spanned<String>>,
+    stream: Option<Spanned<i32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawUpstreamLine {
+    name: Option<Spanned<String>>,
+    address: Option<Spanned<String>>,
+    interface: Option<Spanned<String>>,
+    source: Option<Spanned<String>>,
+    aeron: Option<Spanned<String>>,
+    stream: Option<Spanned<i32>>,
 }
 
 #[derive(Deserialize)]
@@ -76,7 +93,7 @@ pub(super) struct RawUpstream {
     recovery_time: Option<Spanned<String>>,
     receive_buffer: Option<Spanned<String>>,
     #[serde(default)]
-    line: Vec<RawLine>,
+    line: Vec<Spanned<RawUpstreamLine>>,
 }
 
 impl Source<'_> {
@@ -89,7 +106,9 @@ impl Source<'_> {
             self.fault(span, what, "a line is a table [[bridge.line]] with the address to which it sends");
         }
         let lines: Vec<_> = raw.line.iter().filter_map(|line| self.bridge_line(line)).collect();
-        let packet_bytes = raw.packet.as_ref().map_or(PACKET_BYTES, |packet| *packet.get_ref());
+        let has_aeron = raw.line.iter().any(|line| line.get_ref().aeron.is_some());
+        let usual = if has_aeron { AERON_PACKET_BYTES } else { PACKET_BYTES };
+        let packet_bytes = raw.packet.as_ref().map_or(usual, |packet| *packet.get_ref());
         if let Some(packet) = &raw.packet
             && !(LEAST_PACKET_BYTES..=MOST_PACKET_BYTES).contains(&packet_bytes)
         {
@@ -153,7 +172,7 @@ impl Source<'_> {
             self.fault(raw.plant.span(), what, hint);
         }
         let lines: Vec<_> =
-            raw.line.into_iter().enumerate().filter_map(|(at, line)| self.line(at, line)).collect();
+            raw.line.into_iter().enumerate().filter_map(|(at, line)| self.upstream_line(at, line)).collect();
         let usual = FollowerSettings::default();
         let ns = |given: Option<Duration>, usual: u64| given.map_or(usual, |time| time.as_nanos() as u64);
         let hint = "reorder_time = \"5ms\" is the default: one line may be later than the other by that much";
@@ -211,22 +230,101 @@ impl Source<'_> {
         self.sound(address)
     }
 
-    fn bridge_line(&self, raw: &RawBridgeLine) -> Option<SendOptions> {
-        let destination = raw.address.get_ref().parse().map_err(|_| {
-            let what = format!("address \"{}\" is not an IPv4 address with a port", raw.address.get_ref());
-            self.wrong(raw.address.span(), what, "such as address = \"239.255.14.1:14041\"")
+    fn bridge_line(&self, raw: &Spanned<RawBridgeLine>) -> Option<BridgeLine> {
+        let (span, raw) = (raw.span(), raw.get_ref());
+        let of_udp = [
+            raw.address.as_ref().map(|address| ("address", address.span())),
+            raw.interface.as_ref().map(|interface| ("interface", interface.span())),
+            raw.ttl.as_ref().map(|ttl| ("ttl", ttl.span())),
+        ];
+        let carriers = (&raw.address, &raw.aeron, &raw.stream);
+        let address = match self.address_or_channel(span, carriers, of_udp)? {
+            AddressOr::Channel(line) => return Some(line),
+            AddressOr::Address(address) => address,
+        };
+        let destination = address.get_ref().parse().map_err(|_| {
+            let what = format!("address \"{}\" is not an IPv4 address with a port", address.get_ref());
+            self.wrong(address.span(), what, "such as address = \"239.255.14.1:14041\"")
         });
         let destination = self.sound(destination)?;
         let interface = raw.interface.as_ref().map_or("127.0.0.1", |i| i.get_ref().as_str());
         let found = tapeline_wire::interface::find(interface).map_err(|error| {
-            let span = raw.interface.as_ref().map_or_else(|| raw.address.span(), Spanned::span);
+            let span = raw.interface.as_ref().map_or_else(|| address.span(), Spanned::span);
             let hint = "an interface is named by its address or its name, such as \"10.0.0.5\" or \"eth0\"";
             self.wrong(span, error, hint)
         });
         self.sound(found)?;
         let usual = SendOptions::new(destination);
-        Some(SendOptions { interface: interface.to_owned(), ttl: raw.ttl.unwrap_or(usual.ttl), ..usual })
+        let ttl = raw.ttl.as_ref().map_or(usual.ttl, |ttl| *ttl.get_ref());
+        Some(SendOptions { interface: interface.to_owned(), ttl, ..usual }.into())
     }
+
+    fn upstream_line(&self, at: usize, raw: Spanned<RawUpstreamLine>) -> Option<UpstreamLine> {
+        let (span, raw) = (raw.span(), raw.into_inner());
+        let of_udp = [
+            raw.address.as_ref().map(|address| ("address", address.span())),
+            raw.interface.as_ref().map(|interface| ("interface", interface.span())),
+            raw.source.as_ref().map(|source| ("source", source.span())),
+        ];
+        match self.address_or_channel(span, (&raw.address, &raw.aeron, &raw.stream), of_udp)? {
+            AddressOr::Channel(line) => Some(line),
+            AddressOr::Address(address) => {
+                let address = address.clone();
+                let line = RawLine { name: raw.name, address, interface: raw.interface, source: raw.source };
+                self.line(at, line).map(UpstreamLine::from)
+            }
+        }
+    }
+
+    /// What carries a line: a channel of Aeron, or the address of datagrams. `of_udp` has the keys that a line with a channel cannot have.
+    fn address_or_channel<'a, T: OfChannel>(
+        &self,
+        span: Span,
+        (address, aeron, stream): Carriers<'a>,
+        of_udp: [Option<(&'static str, Span)>; 3],
+    ) -> Option<AddressOr<'a, T>> {
+        match (address, aeron) {
+            (_, Some(channel)) => {
+                let stream = stream.as_ref().map(|stream| *stream.get_ref());
+                let other = of_udp.into_iter().flatten().next();
+                self.channel(&RawChannel { channel, stream, other }).map(AddressOr::Channel)
+            }
+            (Some(address), None) => {
+                if let Some(stream) = stream {
+                    self.fault(
+                        stream.span(),
+                        "stream is a key of lines over Aeron",
+                        "it goes with aeron = \"aeron:udp?…\"",
+                    );
+                }
+                Some(AddressOr::Address(address))
+            }
+            (None, None) => {
+                let hint = "address = \"239.255.14.1:14041\" is a line over UDP; aeron = \"aeron:udp?endpoint=…\" one over Aeron";
+                self.fault(span, "a line has neither address nor aeron", hint);
+                None
+            }
+        }
+    }
+}
+
+/// A line that may have a channel: if the program was built with Aeron.
+#[cfg(feature = "aeron")]
+trait OfChannel: From<tapeline_wire::aeron::AeronOptions> {}
+#[cfg(feature = "aeron")]
+impl<T: From<tapeline_wire::aeron::AeronOptions>> OfChannel for T {}
+#[cfg(not(feature = "aeron"))]
+trait OfChannel {}
+#[cfg(not(feature = "aeron"))]
+impl<T> OfChannel for T {}
+
+/// The keys of a line that name its carrier.
+type Carriers<'a> = (&'a Option<Spanned<String>>, &'a Option<Spanned<String>>, &'a Option<Spanned<i32>>);
+
+/// What carries a line.
+enum AddressOr<'a, T> {
+    Address(&'a Spanned<String>),
+    Channel(T),
 }
 
 #[cfg(test)]

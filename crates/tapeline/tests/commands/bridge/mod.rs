@@ -1,6 +1,8 @@
 //! Real plants with a bridge between them: what is below is what is above, byte for byte.
 
+mod aeron;
 mod lossy;
+mod probe;
 mod starting;
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
@@ -53,9 +55,14 @@ impl Scene {
 
     /// Writes a day of the simulated exchange.
     fn day(&self, duration: &str) {
+        self.day_at("20k", duration);
+    }
+
+    /// The same, at another rate.
+    fn day_at(&self, rate: &str, duration: &str) {
         let day = self.path("day.itch");
         let write =
-            ["feed", "simulate", "--symbols", "20", "--rate", "20k", "--duration", duration, "--write"];
+            ["feed", "simulate", "--symbols", "20", "--rate", rate, "--duration", duration, "--write"];
         let output = tapeline(&[&write[..], &[day.to_str().unwrap()]].concat()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }

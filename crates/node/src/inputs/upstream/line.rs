@@ -1,0 +1,165 @@
+//! The lines into a plant, over UDP or Aeron.
+
+use std::fmt;
+use std::net::SocketAddrV4;
+
+use tapeline_measure::Nanos;
+#[cfg(feature = "aeron")]
+use tapeline_wire::aeron::{AeronOptions, AeronReceiver};
+use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
+
+use super::UpstreamConfig;
+use crate::Error;
+use crate::config::Line;
+use crate::events::Events;
+
+/// A line of the plant above.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum UpstreamLine {
+    /// Datagrams of UDP.
+    Udp(Line),
+    /// Messages of Aeron.
+    #[cfg(feature = "aeron")]
+    Aeron(AeronOptions),
+}
+
+impl fmt::Display for UpstreamLine {
+    /// Writes the address or the channel.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Udp(line) => line.address.fmt(f),
+            #[cfg(feature = "aeron")]
+            Self::Aeron(options) => write!(f, "{}, stream {}", options.channel, options.stream),
+        }
+    }
+}
+
+impl From<Line> for UpstreamLine {
+    fn from(line: Line) -> Self {
+        Self::Udp(line)
+    }
+}
+
+#[cfg(feature = "aeron")]
+impl From<AeronOptions> for UpstreamLine {
+    fn from(options: AeronOptions) -> Self {
+        Self::Aeron(options)
+    }
+}
+
+/// The receiving end of a line.
+pub(super) enum LineReceiver {
+    Udp(UdpReceiver),
+    #[cfg(feature = "aeron")]
+    Aeron(Box<AeronReceiver>),
+}
+
+/// A datagram of a line.
+pub(super) struct Received<'a> {
+    pub(super) bytes: &'a [u8],
+    /// The kernel's time stamp, if there is one.
+    pub(super) at: Option<Nanos>,
+    /// The sender, if the carrier tells it.
+    pub(super) source: Option<SocketAddrV4>,
+}
+
+impl LineReceiver {
+    /// Opens the socket, or begins to connect to the media driver.
+    pub(super) fn open(config: &UpstreamConfig, line: &UpstreamLine, events: &Events) -> crate::Result<Self> {
+        let failed = |error: tapeline_wire::Error| {
+            let hint = error.hint().unwrap_or_default();
+            Error::hinted(format!("upstream {}: cannot receive on {line}", config.name), hint).because(error)
+        };
+        match line {
+            UpstreamLine::Udp(line) => {
+                let options = ReceiveOptions {
+                    interface: line.interface.clone(),
+                    source: line.source,
+                    receive_buffer: config.receive_buffer,
+                    ..ReceiveOptions::new(line.address)
+                };
+                let receiver = UdpReceiver::open(&options).map_err(failed)?;
+                if let Some(advice) = receiver.advice() {
+                    events.warning(format_args!("upstream {}, line {}: {advice}", config.name, line.name));
+                }
+                Ok(Self::Udp(receiver))
+            }
+            #[cfg(feature = "aeron")]
+            UpstreamLine::Aeron(options) => {
+                Ok(Self::Aeron(AeronReceiver::new(options).map_err(failed)?.into()))
+            }
+        }
+    }
+
+    /// Keeps the connection to a media driver, and tells its changes.
+    #[inline]
+    #[cfg_attr(not(feature = "aeron"), expect(unused_variables, reason = "UDP has no connection"))]
+    pub(super) fn turn(&mut self, now: Nanos, upstream: &str, events: &Events) {
+        match self {
+            Self::Udp(_) => {}
+            #[cfg(feature = "aeron")]
+            Self::Aeron(receiver) => {
+                if let Some(change) = receiver.turn(now) {
+                    let place = format_args!("upstream {upstream}, line {}", receiver.channel());
+                    crate::readers::bridge::line::tell(&change, place, now, events);
+                }
+            }
+        }
+    }
+
+    /// Takes up to `batch` datagrams of UDP, or `limit` fragments of Aeron. Returns their number.
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        batch: &mut Batch,
+        #[cfg_attr(not(feature = "aeron"), expect(unused_variables, reason = "a batch has its own"))]
+        limit: usize,
+        mut each: impl FnMut(Received<'_>),
+    ) -> Result<usize, tapeline_wire::Error> {
+        match self {
+            Self::Udp(receiver) => {
+                let got = receiver.receive(batch)?;
+                for datagram in batch.iter() {
+                    each(Received {
+                        bytes: datagram.bytes,
+                        at: datagram.received,
+                        source: Some(datagram.source),
+                    });
+                }
+                Ok(got)
+            }
+            #[cfg(feature = "aeron")]
+            Self::Aeron(receiver) => {
+                Ok(receiver.receive(limit, |bytes| each(Received { bytes, at: None, source: None })))
+            }
+        }
+    }
+
+    /// Returns the socket, if the line has one that can be waited for.
+    pub(super) const fn socket(&self) -> Option<&UdpReceiver> {
+        match self {
+            Self::Udp(receiver) => Some(receiver),
+            #[cfg(feature = "aeron")]
+            Self::Aeron(_) => None,
+        }
+    }
+
+    /// Returns the number of datagrams that the kernel dropped.
+    pub(super) fn kernel_drops(&mut self) -> u64 {
+        match self {
+            Self::Udp(receiver) => receiver.ask_kernel_drops(),
+            #[cfg(feature = "aeron")]
+            Self::Aeron(_) => 0,
+        }
+    }
+
+    /// Returns how often the line has lost its media driver.
+    pub(super) fn drivers_lost(&self) -> u64 {
+        match self {
+            Self::Udp(_) => 0,
+            #[cfg(feature = "aeron")]
+            Self::Aeron(receiver) => receiver.losses(),
+        }
+    }
+}
