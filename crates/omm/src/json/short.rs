@@ -29,8 +29,8 @@ fn put(room: &mut Room, at: usize, word: u64) {
     room[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
-/// Writes a number below 10⁸ at `at`, which is 0 or 1, with a point before the last of its eight digits but the first
-/// `1 + whole`, `whole` at most 7; `None` for any other. Returns the end.
+/// Writes a number below 10⁸ at `at`, which is 0 or 1; returns its end, or `None` for any other number. Of its eight digits,
+/// `1 + whole` are before the point, which is left out if all are.
 #[inline]
 fn digits(value: u64, whole: usize, at: usize, room: &mut Room) -> Option<usize> {
     if value >= 100_000_000 || whole > 7 {
@@ -106,11 +106,11 @@ pub(super) fn time(value: Time, room: &mut Room) -> Option<usize> {
 #[inline]
 pub(super) fn bare_time(value: Time, at: usize, room: &mut Room) -> Option<usize> {
     let [hour, minute, second] = [u64::from(value.hour), u64::from(value.minute), u64::from(value.second)];
-    // The bits of two numbers below 64 are those of a number below 64.
     let thousands =
         u64::from(value.millisecond) | u64::from(value.microsecond) << 24 | u64::from(value.nanosecond) << 48;
     // 24 more than 999 is the largest number of ten bits.
     let excess = (thousands | thousands.wrapping_add(24 | 24 << 24 | 24 << 48)) & 0xFC00_03FC_0003_FC00;
+    // The bits of numbers below 64, as a clock shows them, are those of a number below 64.
     if (hour | minute | second) > 99 || excess != 0 {
         return None;
     }
