@@ -5,7 +5,7 @@
 //!     [--case WHAT/FIELDS/INPUT] [--rounds N]
 //! ```
 //!
-//! `write` turns the RWF of an update of prices, sizes and times into text, `read` the text into RWF; `tree` is what a reader
+//! `encode` makes the RWF of an update of prices, sizes and times, `write` turns that RWF into text, `read` the text into RWF; `tree` is what a reader
 //! on top of a general library would begin with, `serde_json`'s parse of the text into its tree of values. `bytes` are those
 //! of the text. The harness says what the options and the figures are.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
@@ -64,6 +64,10 @@ fn updates(bench: &mut Bench, fields: usize) {
         })
         .collect();
     let bytes = texts.iter().map(String::len).sum::<usize>() as f64 / VARIED as f64;
+    bench.add(("encode", fields, "update"), bytes, |place| {
+        let len = encode(black_box(place & (VARIED - 1)), fields, &mut out);
+        len as u64 ^ u64::from(out[len - 1])
+    });
     let mut text = Vec::new();
     bench.add(("write", fields, "update"), bytes, |place| {
         text.clear();

@@ -22,7 +22,7 @@ pub use download::{Download, DownloadError};
 pub use enumerations::{EnumeratedValue, EnumerationTable};
 pub use error::{DictionaryError, Problem};
 pub use fields::{FieldDefinition, MarketfeedType};
-pub(crate) use member_name::MemberName;
+pub(crate) use member_name::{MEMBER_NAME, MemberName};
 pub use parts::{Part, Verbosity};
 
 use crate::Fid;

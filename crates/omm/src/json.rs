@@ -50,8 +50,8 @@ mod names;
 mod pack;
 mod read;
 mod scan;
+mod short;
 mod text;
-
 mod write;
 
 use crate::Dictionary;

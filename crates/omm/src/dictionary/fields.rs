@@ -200,7 +200,7 @@ pub(super) fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result
     dictionary.types.set(field.fid, field.data_type);
     dictionary.places.set(field.fid, place);
     dictionary.names.insert(field.name.clone(), field.fid);
-    dictionary.member_names.push(MemberName::new(&field.name));
+    dictionary.member_names.push(MemberName::new(&field.name, field.data_type));
     dictionary.fields.push(field);
     Ok(())
 }

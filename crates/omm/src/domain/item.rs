@@ -47,6 +47,10 @@ impl<'a> RequestPayload<'a> {
     ///
     /// Fails if an element is truncated, or an array has fewer items than its count.
     pub fn read(message: &MessageView<'a>) -> Result<Self, Malformed> {
+        // Most requests and closes have none.
+        if message.container() == DataType::NO_DATA {
+            return Ok(Self::default());
+        }
         match message.open()? {
             Container::ElementList(list) => Self::of(&list),
             _ => Ok(Self::default()),

@@ -7,7 +7,9 @@ pub(super) type Names = &'static [(&'static str, u8)];
 
 /// Returns the word for a number.
 pub(super) fn word(names: Names, number: u8) -> Option<&'static str> {
-    names.iter().find(|(_, other)| *other == number).map(|(word, _)| *word)
+    // The words of most codes are in the order of their numbers, from 0 on.
+    let in_order = names.get(usize::from(number)).filter(|(_, other)| *other == number);
+    in_order.or_else(|| names.iter().find(|(_, other)| *other == number)).map(|(word, _)| *word)
 }
 
 /// Returns the number for a word.

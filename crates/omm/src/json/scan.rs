@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::fault::{Fault, JsonProblem};
+use super::short;
 
 /// Maximum nesting depth of a text: containers of [`DEPTH_LIMIT`](crate::rwf::DEPTH_LIMIT) levels, each of which takes
 /// up to four, and JSON in one of them.
@@ -304,7 +305,10 @@ impl<'t> Iterator for Members<'t> {
     type Item = (Cow<'t, str>, Raw<'t>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let key = self.rest.next()?.string()?;
+        let key = match self.rest.plain_string() {
+            Some(key) => Cow::Borrowed(key),
+            None => self.rest.next()?.string()?,
+        };
         Some((key, self.rest.next()?))
     }
 }
@@ -316,8 +320,27 @@ pub(super) struct JsonItems<'t> {
     offset: usize,
 }
 
-impl JsonItems<'_> {
+impl<'t> JsonItems<'t> {
     const NONE: Self = Self { text: "", offset: 0 };
+
+    /// Returns the next value without quotes, if it is a string without escapes: the name of nearly every member. Otherwise
+    /// it stays the next value.
+    #[inline]
+    fn plain_string(&mut self) -> Option<&'t str> {
+        let bytes = self.text.as_bytes();
+        let start = 1 + next_value(bytes).filter(|start| bytes.get(*start) == Some(&b'"'))?;
+        let end = plain_end(bytes, start).filter(|end| bytes.get(*end) == Some(&b'"'))?;
+        let string = self.text.get(start..end)?;
+        self.text = self.text.get(end + 1..)?;
+        self.offset += end + 1;
+        Some(string)
+    }
+}
+
+/// Returns the start of the next value, or of the closing bracket: what is behind blanks and separators.
+#[inline]
+fn next_value(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| CLASSES[usize::from(*byte)] & SEPARATES == 0)
 }
 
 impl<'t> Iterator for JsonItems<'t> {
@@ -326,7 +349,7 @@ impl<'t> Iterator for JsonItems<'t> {
     /// Returns the next value, after blanks and the separator; `None` at the closing bracket.
     fn next(&mut self) -> Option<Raw<'t>> {
         let bytes = self.text.as_bytes();
-        let start = bytes.iter().position(|byte| CLASSES[usize::from(*byte)] & SEPARATES == 0)?;
+        let start = next_value(bytes)?;
         if matches!(bytes.get(start), Some(b'}' | b']')) {
             *self = Self::NONE;
             return None;
@@ -380,30 +403,23 @@ fn value_end(bytes: &[u8], at: usize) -> usize {
 fn bracket_end(bytes: &[u8], at: usize) -> usize {
     let mut depth = 0_u32;
     let mut at = at;
-    loop {
-        let rest = bytes.get(at..).unwrap_or_default();
-        let Some(next) = rest.iter().position(|byte| CLASSES[usize::from(*byte)] & NESTS != 0) else {
-            return bytes.len();
-        };
-        at += next;
-        match bytes.get(at) {
-            Some(b'"') => {
-                at = string_end(bytes, at).unwrap_or(bytes.len());
-                continue;
-            }
+    while let Some(next) = position(bytes, at, nesting) {
+        at = next + 1;
+        match bytes.get(next) {
+            Some(b'"') => at = string_end(bytes, next).unwrap_or(bytes.len()),
             Some(b'{' | b'[') => depth += 1,
-            _ if depth <= 1 => return at + 1,
-            _ => depth -= 1,
+            Some(b'}' | b']') if depth <= 1 => return at,
+            Some(b'}' | b']') => depth -= 1,
+            // One of the other bytes that `nesting` finds.
+            _ => {}
         }
-        at += 1;
     }
+    bytes.len()
 }
 
-/// Returns the end of a number or a word.
+/// Returns the end of a number or a word of a well-formed text.
 fn word_end(bytes: &[u8], at: usize) -> usize {
-    let is_end = |byte: &u8| CLASSES[usize::from(*byte)] != 0;
-    let rest = bytes.get(at..).unwrap_or_default();
-    at + rest.iter().position(is_end).unwrap_or(rest.len())
+    position(bytes, at, ends_word).unwrap_or(bytes.len())
 }
 
 /// Returns the position after the closing quote of the string that begins at `at`; `None` without one.
@@ -423,16 +439,24 @@ fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
 /// character.
 #[inline]
 pub(super) fn plain_end(bytes: &[u8], at: usize) -> Option<usize> {
+    position(bytes, at, special)
+}
+
+/// Returns the first position from `at` on of a byte that `find` finds among eight; see [`special`].
+#[inline]
+fn position(bytes: &[u8], at: usize, find: impl Fn(u64) -> u64) -> Option<usize> {
     let mut at = at;
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let found = special(u64::from_le_bytes(*chunk));
+        let found = find(u64::from_le_bytes(*chunk));
         if found != 0 {
             return Some(at + (found.trailing_zeros() / 8) as usize);
         }
         at += 8;
     }
+    // Fewer than eight bytes, and behind them zero digits, which none of the functions finds.
     let rest = bytes.get(at..)?;
-    rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')).map(|found| at + found)
+    let found = find(short::word(rest)? | all(b'0') << (8 * rest.len()));
+    (found != 0).then(|| at + (found.trailing_zeros() / 8) as usize)
 }
 
 /// Returns a word of eight bytes of this value.
@@ -440,15 +464,33 @@ pub(super) const fn all(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
+/// Finds bytes that are zero among eight, the first in the lowest byte: the lowest set bit is the top bit of the first such
+/// byte, if its byte is below 0x80 ("Bit Twiddling Hacks", S. E. Anderson).
+const fn zero(chunk: u64) -> u64 {
+    chunk.wrapping_sub(all(1)) & !chunk
+}
+
 /// Finds bytes that are not plain string content among eight, the first in the lowest byte: the lowest set bit is the top
-/// bit of the first such byte, and 0 means that there is none ("Bit Twiddling Hacks", S. E. Anderson).
+/// bit of the first such byte, and 0 means that there is none.
 #[inline]
 pub(super) const fn special(chunk: u64) -> u64 {
-    const fn zero(chunk: u64) -> u64 {
-        chunk.wrapping_sub(all(1)) & !chunk
-    }
     let control = chunk.wrapping_sub(all(0x20)) & !chunk;
     (control | zero(chunk ^ all(b'"')) | zero(chunk ^ all(b'\\'))) & all(0x80)
+}
+
+/// Finds quotes and the four brackets among eight bytes, as [`special`] does, and few other bytes: `Y`, `y`, `_` and DEL differ
+/// from a bracket in the bits that the brackets differ in.
+#[inline]
+const fn nesting(chunk: u64) -> u64 {
+    (zero(chunk ^ all(b'"')) | zero(chunk & all(0xD9) ^ all(0x59))) & all(0x80)
+}
+
+/// Finds bytes among eight that stand behind a number or a word: blanks and control characters, a comma, a closing bracket.
+#[inline]
+const fn ends_word(chunk: u64) -> u64 {
+    let blank = chunk.wrapping_sub(all(0x21)) & !chunk;
+    let bracket = zero(chunk & all(0xDF) ^ all(b']'));
+    (blank | bracket | zero(chunk ^ all(b','))) & all(0x80)
 }
 
 fn skip_blanks(bytes: &[u8], at: usize) -> usize {
@@ -550,36 +592,48 @@ fn hex4(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 fn check_primitive(bytes: &[u8], at: usize, words: bool) -> Result<usize, (usize, &'static str)> {
-    let end = word_end(bytes, at);
-    let is_known = match bytes.get(at..end).unwrap_or_default() {
-        b"true" | b"false" | b"null" => true,
-        b"Inf" | b"-Inf" | b"NaN" => words,
-        number => is_number(number),
+    let is_end = |end: &usize| bytes.get(*end).is_none_or(|byte| CLASSES[usize::from(*byte)] != 0);
+    if let Some(end) = number_end(bytes, at).filter(is_end) {
+        return Ok(end);
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    let known: &[&[u8]] = if words {
+        &[b"null", b"true", b"false", b"Inf", b"-Inf", b"NaN"]
+    } else {
+        &[b"null", b"true", b"false"]
     };
-    if is_known { Ok(end) } else { Err((at, "expected a value")) }
+    let word = known.iter().find(|word| rest.starts_with(word)).map(|word| at + word.len());
+    word.filter(is_end).ok_or((at, "expected a value"))
 }
 
 /// Returns `true` if the text is a number as JSON writes it.
 pub(super) fn is_number(text: &[u8]) -> bool {
-    let digits = |text: &[u8]| text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
-    let text = text.strip_prefix(b"-").unwrap_or(text);
-    let whole = digits(text);
-    if whole == 0 || whole > 1 && text.first() == Some(&b'0') {
-        return false;
-    }
-    let mut rest = text.get(whole..).unwrap_or_default();
-    if let Some(behind) = rest.strip_prefix(b".") {
-        let places = digits(behind);
-        if places == 0 {
-            return false;
+    number_end(text, 0) == Some(text.len())
+}
+
+/// Returns the end of the number that begins at `at`.
+fn number_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let is = |at: usize, byte: u8| bytes.get(at) == Some(&byte);
+    let digits = |mut at: usize| {
+        while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+            at += 1;
         }
-        rest = behind.get(places..).unwrap_or_default();
+        at
+    };
+    // At least one digit.
+    let some_digits = |at: usize| Some(digits(at)).filter(|end| *end > at);
+    let start = at + usize::from(is(at, b'-'));
+    let mut end = some_digits(start)?;
+    if is(start, b'0') && end > start + 1 {
+        return None;
     }
-    if let [b'e' | b'E', behind @ ..] = rest {
-        let behind = behind.strip_prefix(b"+").or_else(|| behind.strip_prefix(b"-")).unwrap_or(behind);
-        return !behind.is_empty() && digits(behind) == behind.len();
+    if is(end, b'.') {
+        end = some_digits(end + 1)?;
     }
-    rest.is_empty()
+    if is(end, b'e') || is(end, b'E') {
+        end = some_digits(end + 1 + usize::from(is(end + 1, b'+') || is(end + 1, b'-')))?;
+    }
+    Some(end)
 }
 
 /// Returns the characters of a string; half a surrogate pair becomes the replacement character.
@@ -718,6 +772,25 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// The same for brackets and for the ends of numbers and words, in bytes that stand where they are looked for.
+    #[test]
+    fn brackets_and_ends_of_words_are_where_they_are() {
+        let finds = |byte: u8, find: fn(u64) -> u64| {
+            let is_found = |at: &usize| {
+                let mut bytes = [b'0'; 20];
+                bytes[*at] = byte;
+                position(&bytes, 0, find) == Some(*at)
+            };
+            let count = (0..20).filter(is_found).count();
+            assert!(count == 0 || count == 20, "{byte} is found at {count} places of 20");
+            count > 0
+        };
+        for byte in 0..=u8::MAX {
+            assert_eq!(finds(byte, nesting), b"{}[]\"Yy_\x7F".contains(&byte), "{byte}");
+            assert_eq!(finds(byte, ends_word), byte <= b' ' || b",]}".contains(&byte), "{byte}");
         }
     }
 

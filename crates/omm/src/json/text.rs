@@ -6,9 +6,9 @@ use std::net::Ipv4Addr;
 use data_encoding::BASE64;
 
 use super::names::{self, Names};
-use super::scan::{all, plain_end, special};
-use crate::dictionary::MemberName;
-use crate::rwf::{Date, DateTime, Hint, Real, Time};
+use super::scan::plain_end;
+use super::short;
+use crate::rwf::{Date, DateTime, Hint, Real, Time, UpdateType};
 
 /// The two digits of each number below a hundred.
 const PAIRS: [[u8; 2]; 100] = {
@@ -20,43 +20,6 @@ const PAIRS: [[u8; 2]; 100] = {
     }
     pairs
 };
-
-/// Returns the eight digits of a number below 10⁸, the first in the lowest byte: the halves of the number, their halves, and
-/// then the digits, each step for all lanes of the word at once.
-const fn eight_digits(value: u32) -> u64 {
-    let fours = (value / 10_000) as u64 | ((value % 10_000) as u64) << 32;
-    // Division by a multiplication that is exact up to 9,999, and by one that is exact up to 99.
-    let hundreds = ((fours * 10_486) >> 20) & 0x7F_0000_007F;
-    let pairs = hundreds | (fours - hundreds * 100) << 16;
-    let tens = ((pairs * 103) >> 10) & 0x000F_000F_000F_000F;
-    let digits = tens | (pairs - tens * 10) << 8;
-    digits | all(b'0')
-}
-
-/// Returns the digits of [`eight_digits`] that are zero in front of all others.
-const fn leading_zeros(digits: u64) -> usize {
-    (digits ^ all(b'0')).trailing_zeros() as usize / 8
-}
-
-/// Returns at most eight bytes as a word, the first in the lowest byte, with zeros behind them. Two loads that may overlap
-/// replace a loop.
-fn word(bytes: &[u8]) -> Option<u64> {
-    let len = bytes.len();
-    if len > 8 {
-        return None;
-    }
-    if let (Some(head), Some(tail)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        return Some(
-            u64::from(u32::from_le_bytes(*head)) | u64::from(u32::from_le_bytes(*tail)) << (8 * (len - 4)),
-        );
-    }
-    if let (Some(head), Some(tail)) = (bytes.first_chunk::<2>(), bytes.last_chunk::<2>()) {
-        return Some(
-            u64::from(u16::from_le_bytes(*head)) | u64::from(u16::from_le_bytes(*tail)) << (8 * (len - 2)),
-        );
-    }
-    Some(bytes.first().map_or(0, |byte| u64::from(*byte)))
-}
 
 /// Writer that appends JSON to the caller's buffer. Commas are inserted automatically, except after an opening bracket.
 ///
@@ -92,13 +55,23 @@ impl<'o> JsonText<'o> {
         self.out.push(b'"');
     }
 
-    /// Appends the first `len` bytes of an array. All are copied, by moves of a known length, and the rest is cut off: a
-    /// call costs more.
+    /// Appends what `write` writes to the start of a buffer and returns the length of.
     #[inline]
-    fn short<const N: usize>(&mut self, bytes: [u8; N], len: usize) {
-        let end = self.out.len() + len;
-        self.out.extend_from_slice(&bytes);
-        self.out.truncate(end);
+    pub(super) fn in_place<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
+        let at = self.out.len();
+        self.out.resize(at + N, 0);
+        let len = self.out.get_mut(at..).and_then(<[u8]>::first_chunk_mut).map_or(0, write);
+        self.out.truncate(at + len);
+    }
+
+    /// Appends a short text; returns `false` if `write` returns `None`.
+    #[inline]
+    fn short<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> Option<usize>) -> bool {
+        let at = self.out.len();
+        self.out.extend_from_slice(&[0; N]);
+        let len = self.out.get_mut(at..).and_then(<[u8]>::first_chunk_mut).and_then(write);
+        self.out.truncate(at + len.unwrap_or(0));
+        len.is_some()
     }
 
     pub(super) fn begin(&mut self, bracket: u8) {
@@ -124,12 +97,6 @@ impl<'o> JsonText<'o> {
         self.out.extend_from_slice(b"\":");
     }
 
-    /// Appends the name of a field, whose text begins with the separator.
-    #[inline]
-    pub(super) fn member(&mut self, name: &MemberName) {
-        self.short(name.bytes, usize::from(name.len));
-    }
-
     /// Ends an object that began at `start` with the separator of its first member, which the bracket replaces.
     pub(super) fn end_members(&mut self, start: usize) {
         match self.out.get_mut(start) {
@@ -139,7 +106,7 @@ impl<'o> JsonText<'o> {
         self.out.push(b'}');
     }
 
-    /// Appends the name of a member, any text, as [`JsonText::member`].
+    /// Appends the name of a member, any text, after a separator.
     pub(super) fn any_member(&mut self, name: &[u8]) {
         self.out.push(b',');
         self.utf8(name);
@@ -171,37 +138,16 @@ impl<'o> JsonText<'o> {
     }
 
     pub(super) fn unsigned(&mut self, value: u64) {
-        self.digits(value, 0);
+        if !self.short(|room| short::unsigned(value, room)) {
+            self.many_digits(value, 0);
+        }
     }
 
     pub(super) fn signed(&mut self, value: i64) {
         if value < 0 {
             self.out.push(b'-');
         }
-        self.digits(value.unsigned_abs(), 0);
-    }
-
-    /// Appends a number with `places` decimals.
-    #[inline]
-    fn digits(&mut self, value: u64, places: usize) {
-        match u32::try_from(value) {
-            Ok(value) if value < 100_000_000 && places < 8 => self.few_digits(value, places),
-            _ => self.many_digits(value, places),
-        }
-    }
-
-    /// Appends a number below 10⁸ with at most seven decimals.
-    #[inline]
-    fn few_digits(&mut self, value: u32, places: usize) {
-        let digits = eight_digits(value);
-        // A digit before the point stays.
-        let zeros = leading_zeros(digits).min(7 - places);
-        let (digits, count) = (digits >> (8 * zeros), 8 - zeros);
-        self.short(digits.to_le_bytes(), count - places);
-        if places > 0 {
-            let decimals = digits >> (8 * (count - places));
-            self.short((u64::from(b'.') | decimals << 8).to_le_bytes(), places + 1);
-        }
+        self.unsigned(value.unsigned_abs());
     }
 
     #[cold]
@@ -236,11 +182,14 @@ impl<'o> JsonText<'o> {
     /// Appends the exact value with as many decimals as the form has; a number that JSON lacks is quoted.
     pub(super) fn real(&mut self, value: Real) {
         let hint = value.hint;
+        if self.short(|room| short::real(value, room)) {
+            return;
+        }
         if hint <= Hint::ONE {
             if value.mantissa < 0 {
                 self.out.push(b'-');
             }
-            self.digits(value.mantissa.unsigned_abs(), usize::from(Hint::ONE.0 - hint.0));
+            self.many_digits(value.mantissa.unsigned_abs(), usize::from(Hint::ONE.0 - hint.0));
         } else if hint <= Hint::FRACTION_MAX {
             self.display(value);
         } else {
@@ -307,32 +256,22 @@ impl<'o> JsonText<'o> {
 
     /// Appends `hh:mm:ss` and a fraction without trailing zeros; an unknown second is omitted.
     fn bare_time(&mut self, value: Time) {
-        let [hour, minute, second] =
-            [u64::from(value.hour), u64::from(value.minute), u64::from(value.second)];
-        if hour.max(minute).max(second) < 100 {
-            // As in `eight_digits`, with a byte between the lanes.
-            let parts = hour | minute << 24 | second << 48;
-            let tens = ((parts * 103) >> 10) & 0x000F_0000_0F00_000F;
-            let digits = tens | (parts - tens * 10) << 8;
-            let text = digits | u64::from_le_bytes(*b"00:00:00");
-            self.out.extend_from_slice(&text.to_le_bytes());
-        } else {
-            for (part, before) in [(value.hour, ""), (value.minute, ":"), (value.second, ":")] {
-                if part != 0xFF {
-                    self.raw(before.as_bytes());
-                    self.padded(part.into(), 2);
-                }
+        if self.short(|room| short::bare_time(value, 0, room)) {
+            return;
+        }
+        for (part, before) in [(value.hour, ""), (value.minute, ":"), (value.second, ":")] {
+            if part != 0xFF {
+                self.raw(before.as_bytes());
+                self.padded(part.into(), 2);
             }
         }
         let known = |part| if part > 999 { 0 } else { u32::from(part) };
         let fraction =
             known(value.millisecond) * 1_000_000 + known(value.microsecond) * 1_000 + known(value.nanosecond);
         if fraction != 0 && value.second != 0xFF {
-            let digits = eight_digits(fraction / 10);
-            let last = (fraction % 10) as u8;
-            let zeros = if last == 0 { 1 + (digits ^ all(b'0')).leading_zeros() as usize / 8 } else { 0 };
-            let text = u128::from(b'.') | u128::from(digits) << 8 | u128::from(last + b'0') << 72;
-            self.short(text.to_le_bytes(), 10 - zeros);
+            // Cannot fail: a vector accepts everything.
+            let _ = write!(self.out, ".{fraction:09}");
+            while self.out.pop_if(|digit| *digit == b'0').is_some() {}
         }
     }
 
@@ -358,6 +297,17 @@ impl<'o> JsonText<'o> {
         match names::word(names, number) {
             Some(word) => self.quoted(|text| text.raw(word.as_bytes())),
             None => self.unsigned(number.into()),
+        }
+    }
+
+    /// Appends the start of an update, with the name of the member that holds its fields.
+    pub(super) fn update_head(&mut self, stream_id: i32, update_type: UpdateType) {
+        if !self.short(|room| short::update_head(stream_id, update_type, room)) {
+            self.raw(b"{\"ID\":");
+            self.signed(stream_id.into());
+            self.raw(b",\"Type\":\"Update\",\"UpdateType\":");
+            self.code(UpdateType::WORDS, update_type.0);
+            self.raw(b",\"Fields\":");
         }
     }
 
@@ -410,16 +360,8 @@ impl<'o> JsonText<'o> {
     /// Appends at most eight bytes as a string, if they are ASCII that needs no escape; otherwise returns `false`.
     #[inline]
     fn plain(&mut self, bytes: &[u8]) -> bool {
-        let Some(word) = word(bytes) else { return false };
-        // Blanks behind the text: a zero is special.
-        let len = bytes.len();
-        let blanks = all(b' ').checked_shl(8 * len as u32).unwrap_or(0);
-        if (special(word | blanks) | word) & all(0x80) != 0 {
-            return false;
-        }
-        let text = u128::from(b'"') | u128::from(word) << 8 | u128::from(b'"') << (8 * (len + 1));
-        self.short(text.to_le_bytes(), len + 2);
-        true
+        let Some(word) = short::word(bytes) else { return false };
+        self.short(|room| short::plain(word, bytes.len(), room))
     }
 
     fn character(&mut self, character: char) {

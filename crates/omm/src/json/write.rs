@@ -1,6 +1,7 @@
 //! RWF to JSON: messages and their members.
 
 mod containers;
+mod fields;
 mod values;
 
 use super::Converter;
@@ -9,9 +10,10 @@ use super::names::{self, Names};
 use super::text::JsonText;
 use crate::domain::item::{RequestPayload, View};
 use crate::rwf::{
-    AckHeader, CloseHeader, Container, DEPTH_LIMIT, DataState, Domain, Flags, GenericHeader, Header, Key,
-    MessageClass, MessageView, NakCode, NameType, PostHeader, PostUserInfo, Qos, Rate, RefreshHeader,
-    RequestHeader, State, StateCode, StatusHeader, StreamState, Timeliness, UpdateHeader, UpdateType, flags,
+    AckHeader, CloseHeader, Container, DEPTH_LIMIT, DataState, DataType, Domain, FieldList, Flags,
+    GenericHeader, Header, Key, MessageClass, MessageView, NakCode, NameType, PostHeader, PostUserInfo, Qos,
+    Rate, RefreshHeader, RequestHeader, State, StateCode, StatusHeader, StreamState, Timeliness,
+    UpdateHeader, UpdateType, flags,
 };
 
 impl Converter<'_> {
@@ -61,6 +63,14 @@ impl Writing<'_, '_> {
     }
 
     fn message(&mut self, message: &MessageView<'_>, depth: usize) -> Result<(), WriteError> {
+        if let Some(update_type) = message.update_type()
+            && message.flags() == Flags::NONE
+            && message.domain() == Domain::MARKET_PRICE
+            && message.container() == DataType::FIELD_LIST
+            && depth < DEPTH_LIMIT
+        {
+            return self.plain_update(message, update_type, depth);
+        }
         let header = message.header();
         // By reference: a header is large.
         let header = header.as_ref().map_err(|malformed| *malformed)?;
@@ -99,6 +109,22 @@ impl Writing<'_, '_> {
         }
         if !matches!(header, Header::Request(_) | Header::Close(_)) {
             self.payload(&message.open()?, message.container(), depth)?;
+        }
+        self.out.end(b'}');
+        Ok(())
+    }
+
+    /// Writes an update of fields with no more than a type, as nearly all messages are, without its header's other members.
+    fn plain_update(
+        &mut self,
+        message: &MessageView<'_>,
+        update_type: UpdateType,
+        depth: usize,
+    ) -> Result<(), WriteError> {
+        self.out.update_head(message.stream_id(), update_type);
+        match FieldList::parse(message.payload()) {
+            Ok(list) => self.fields(list.iter(), depth + 1)?,
+            Err(malformed) => return Err(malformed.into()),
         }
         self.out.end(b'}');
         Ok(())

@@ -364,12 +364,15 @@ impl Provider {
         self.peer.verdict()?;
         self.peer.counters.messages += 1;
         self.peer.settle(call.out);
-        match MessageView::parse(bytes).map(|message| (message, message.header())) {
-            Ok((message, Ok(header))) => self.dispatch(now, &message, &header, call),
-            Ok((message, Err(fault))) => {
-                self.refuse_malformed(&message, call.out);
-                self.malformed(fault, call);
-            }
+        match MessageView::parse(bytes) {
+            // By reference: a header is large.
+            Ok(message) => match &message.header() {
+                Ok(header) => self.dispatch(now, &message, header, call),
+                Err(fault) => {
+                    self.refuse_malformed(&message, call.out);
+                    self.malformed(*fault, call);
+                }
+            },
             Err(fault) => self.malformed(fault, call),
         }
         self.peer.verdict()

@@ -262,7 +262,21 @@ pub struct Fields<'a> {
     behind_set: u16,
 }
 
-impl Fields<'_> {
+impl<'a> Fields<'a> {
+    /// Passes fields that are in no set to `take` until it returns `false`; the field that it refused is the next one then.
+    #[inline]
+    pub(crate) fn take_some(&mut self, mut take: impl FnMut(Field<'a>) -> bool) {
+        let (mut rest, mut left) = (self.rest, self.left);
+        while left > 0
+            && let Some((field, behind)) = split(rest)
+            && take(field)
+        {
+            rest = behind;
+            left -= 1;
+        }
+        (self.rest, self.left) = (rest, left);
+    }
+
     /// Skips fields that have another id and a common form.
     #[inline]
     fn pass_over(&mut self, fid: Fid) {
@@ -443,6 +457,26 @@ impl<'a> Field<'a> {
     #[must_use]
     pub const fn rmtes(&self) -> Rmtes<'a> {
         Rmtes(self.data)
+    }
+
+    /// Returns the bytes of a value of one to eight as a word, the first in the lowest byte, with zeros behind them; `None`
+    /// for any other length.
+    #[inline]
+    pub(crate) fn word(&self) -> Option<u64> {
+        let len = self.data.len();
+        if !(1..=8).contains(&len) {
+            return None;
+        }
+        match self.ahead.first_chunk::<8>() {
+            Some(wide) => Some(u64::from_le_bytes(*wide) & u64::MAX >> (64 - 8 * len)),
+            None => number::widen(self.data).map(|wide| wide.swap_bytes() >> (64 - 8 * len)),
+        }
+    }
+
+    /// Returns the bytes of the value and those behind it.
+    #[inline]
+    pub(crate) const fn ahead(&self) -> &'a [u8] {
+        self.ahead
     }
 
     /// Returns the value with the type that a dictionary or a set definition gives the field.

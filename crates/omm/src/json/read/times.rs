@@ -37,6 +37,34 @@ pub(super) fn date(text: &str) -> Option<Date> {
 /// Returns a time: `hh:mm`, `hh:mm:ss`, and a fraction of up to nine digits, or groups of three after colons; one digit
 /// may stand for two.
 pub(super) fn time(text: &str) -> Option<Time> {
+    usual_time(text.as_bytes()).or_else(|| any_time(text))
+}
+
+/// Reads `hh:mm:ss` with an optional fraction, as nearly every sender writes it; `None` for every other form, valid or not.
+fn usual_time(text: &[u8]) -> Option<Time> {
+    let digit = |byte: &u8| Some(byte.wrapping_sub(b'0')).filter(|digit| *digit < 10);
+    let two = |tens, ones, most| Some(10 * digit(tens)? + digit(ones)?).filter(|value: &u8| *value <= most);
+    let ([h, hh, b':', m, mm, b':', s, ss], fraction) = text.split_first_chunk()? else {
+        return None;
+    };
+    let time =
+        Time { hour: two(h, hh, 23)?, minute: two(m, mm, 59)?, second: two(s, ss, 60)?, ..Time::default() };
+    let digits = match fraction {
+        [] => return Some(time),
+        [b'.', digits @ ..] if (1..=9).contains(&digits.len()) => digits,
+        _ => return None,
+    };
+    let value = digits.iter().try_fold(0, |value: u32, byte| Some(10 * value + u32::from(digit(byte)?)))?;
+    let nanoseconds = value * 10_u32.pow(9 - digits.len() as u32);
+    Some(Time {
+        millisecond: (nanoseconds / 1_000_000) as u16,
+        microsecond: (nanoseconds / 1_000 % 1_000) as u16,
+        nanosecond: (nanoseconds % 1_000) as u16,
+        ..time
+    })
+}
+
+fn any_time(text: &str) -> Option<Time> {
     let mut parts = text.splitn(4, ':');
     let mut time =
         Time { hour: small(parts.next()?, 1, 23)?, minute: small(parts.next()?, 1, 59)?, ..Time::default() };
@@ -129,6 +157,7 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(time(text), expected, "{text}");
+            assert_eq!(any_time(text), expected, "{text}");
         }
     }
 

@@ -1,15 +1,13 @@
 //! Containers as text.
 
-use super::super::Converter;
 use super::super::fault::WriteError;
 use super::super::names;
 use super::super::scan;
-use super::super::text::JsonText;
 use super::Writing;
 use crate::Malformed;
 use crate::rwf::{
-    Container, DEPTH_LIMIT, DataType, Element, Entries, Field, FieldList, FilterAction, FilterList, Head,
-    Map, MapAction, Series, SetDefinitions, Value, Vector, VectorAction,
+    Container, DEPTH_LIMIT, DataType, Element, Entries, FilterAction, FilterList, Head, Map, MapAction,
+    Series, SetDefinitions, Value, Vector, VectorAction,
 };
 
 impl Writing<'_, '_> {
@@ -37,7 +35,7 @@ impl Writing<'_, '_> {
         }
         let depth = depth + 1;
         match container {
-            Container::FieldList(list) => self.fields(list, depth),
+            Container::FieldList(list) => self.fields(list.iter(), depth),
             Container::ElementList(list) => self.each_element(&mut list.iter(), depth),
             Container::FilterList(list) => self.filter_list(list, depth),
             Container::Map(map) => self.map(map, depth),
@@ -64,57 +62,6 @@ impl Writing<'_, '_> {
             DataType::JSON => self.out.utf8(bytes),
             _ => self.out.base64(bytes),
         }
-    }
-
-    fn fields(&mut self, list: &FieldList<'_>, depth: usize) -> Result<(), WriteError> {
-        let dictionary = self.converter.dictionary;
-        let start = self.out.len();
-        for field in list.iter() {
-            let field = field?;
-            let Some(name) = dictionary.member_name(field.fid) else {
-                self.left_out += 1;
-                continue;
-            };
-            if name.is_prepared() {
-                self.out.member(name);
-            } else if let Some(definition) = dictionary.field(field.fid) {
-                self.out.any_member(definition.name.as_bytes());
-            }
-            self.field(&field, dictionary.data_type(field.fid).unwrap_or(DataType::UNKNOWN), depth)?;
-            self.bounded()?;
-        }
-        self.out.end_members(start);
-        Ok(())
-    }
-
-    /// Writes the value of a field. The most common types become text at once: a [`Value`] of any type goes through memory.
-    #[inline]
-    fn field(&mut self, field: &Field<'_>, data_type: DataType, depth: usize) -> Result<(), WriteError> {
-        let out = &mut *self.out;
-        match data_type {
-            _ if field.is_blank() => out.null(),
-            DataType::REAL => out.or_null(field.real()?, JsonText::real),
-            DataType::UINT => out.or_null(field.uint()?, JsonText::unsigned),
-            DataType::TIME => out.or_null(field.time()?, JsonText::time),
-            DataType::RMTES_STRING => out.characters(field.rmtes().characters(), field.data),
-            DataType::ENUM => self.enumeration(field)?,
-            _ => self.value(&field.value(data_type)?, depth)?,
-        }
-        Ok(())
-    }
-
-    /// Writes an enumerated value, by the settings as its display text.
-    fn enumeration(&mut self, field: &Field<'_>) -> Result<(), WriteError> {
-        let Converter { dictionary, settings, .. } = self.converter;
-        let number = field.enumeration()?;
-        let display = number
-            .filter(|_| settings.expand_enumerations)
-            .and_then(|number| dictionary.display(field.fid, number));
-        match display {
-            Some(display) => self.out.utf8(display.as_bytes()),
-            None => self.out.or_null(number.map(u64::from), JsonText::unsigned),
-        }
-        Ok(())
     }
 
     /// Writes elements as an object.

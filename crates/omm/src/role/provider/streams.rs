@@ -48,14 +48,15 @@ pub(super) struct ProviderStream {
     pub(super) refusal: Option<Box<OwnedState>>,
 }
 
-/// Name of a stream's item, followed by its group: one allocation, because there may be a hundred thousand streams.
+/// Name of a stream's item, followed by its group unless that has two bytes: one allocation, because there may be a hundred
+/// thousand streams, and none for a group of two bytes, such as the default one and those of a hub's feeds.
 #[derive(Debug)]
 pub(super) struct Texts {
     bytes: Box<[u8]>,
     /// Length of the name, bytes.
     name: u16,
-    /// The item is in another group than the default one of two zero bytes.
-    is_grouped: bool,
+    /// The group, if it has two bytes; otherwise it follows the name.
+    short_group: Option<[u8; 2]>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +67,13 @@ pub(super) enum StreamKind {
 }
 
 /// Group of items that were not put into another.
-pub(super) const DEFAULT_GROUP: &[u8] = &[0, 0];
+pub(super) const DEFAULT_GROUP: &[u8] = &SHORT_GROUP;
+const SHORT_GROUP: [u8; 2] = [0, 0];
 
 impl Texts {
     /// Creates the texts of a name, which a message key limits to 255 bytes.
     pub(super) fn new(name: &[u8]) -> Self {
-        Self { bytes: name.into(), name: name.len() as u16, is_grouped: false }
+        Self { bytes: name.into(), name: name.len() as u16, short_group: Some(SHORT_GROUP) }
     }
 
     fn split(&self) -> (&[u8], &[u8]) {
@@ -94,21 +96,24 @@ impl ProviderStream {
     }
 
     pub(super) fn group(&self) -> &[u8] {
-        if self.texts.is_grouped { self.texts.split().1 } else { DEFAULT_GROUP }
+        self.texts.short_group.as_ref().map_or(self.texts.split().1, <[u8; 2]>::as_slice)
     }
 
     /// Returns `true` if the item was put into another group than the default one.
-    pub(super) const fn is_grouped(&self) -> bool {
-        self.texts.is_grouped
+    pub(super) fn is_grouped(&self) -> bool {
+        self.texts.short_group != Some(SHORT_GROUP)
     }
 
     pub(super) fn set_group(&mut self, group: &[u8]) {
-        if group != self.group() {
-            let is_grouped = group != DEFAULT_GROUP;
-            let kept = if is_grouped { group } else { &[] };
-            self.texts =
-                Texts { bytes: [self.name(), kept].concat().into(), name: self.texts.name, is_grouped };
+        if group == self.group() {
+            return;
         }
+        let short_group = group.try_into().ok();
+        if short_group.is_none() || self.texts.short_group.is_none() {
+            let kept = if short_group.is_none() { group } else { &[] };
+            self.texts.bytes = [self.name(), kept].concat().into();
+        }
+        self.texts.short_group = short_group;
     }
 }
 
@@ -239,3 +244,34 @@ impl Streams {
 /// Places that are kept for new streams, and the maximum capacity as a multiple of the streams.
 const KEPT: usize = 256;
 const SPARE: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_any_length_follow_each_other() {
+        let mut stream = ProviderStream {
+            id: 5,
+            kind: StreamKind::Item,
+            domain: Domain::MARKET_PRICE,
+            service_id: Some(1),
+            filter: None,
+            is_streaming: true,
+            is_private: false,
+            is_qualified: false,
+            wants_key: false,
+            is_paused: false,
+            is_awaited: true,
+            has_image: false,
+            texts: Texts::new(b"AAPL"),
+            refusal: None,
+        };
+        assert_eq!((stream.group(), stream.is_grouped()), (DEFAULT_GROUP, false));
+        for group in [&b"g1"[..], b"long", b"longer", b"", b"g2", b"x", DEFAULT_GROUP, b"g1"] {
+            stream.set_group(group);
+            assert_eq!((stream.name(), stream.group()), (&b"AAPL"[..], group));
+            assert_eq!(stream.is_grouped(), group != DEFAULT_GROUP);
+        }
+    }
+}
