@@ -79,7 +79,7 @@ impl Inlet {
         {
             let with =
                 if self.recovery.is_some() { "asks [feed.recovery]" } else { "with [feed.recovery] asks" };
-            events.warning_with(
+            events.with("feed", &self.name).warning_with(
                 format_args!(
                     "feed {}: message {first} of the session was the first received: items are suspect until the next \
                      session, because books lack the earlier messages",
@@ -642,7 +642,7 @@ impl Running {
         for inlet in &mut self.inlets {
             if inlet.channel.counters().items_refused > 0 && !inlet.has_said_no_place {
                 inlet.has_said_no_place = true;
-                self.events.warning_with(
+                self.events.with("feed", &inlet.name).warning_with(
                     format_args!("feed {}: the item limit is reached: ticks of new symbols have no item", inlet.name),
                     "raise max_items in [plant], unless the feed sends invalid symbols; reserved_items is the number guaranteed to each feed",
                 );
@@ -736,6 +736,7 @@ impl Inlet {
         let delay_ns = feed.reorder_time.as_nanos() as u64;
         let recovery =
             feed.recovery.as_ref().map(|recovery| Recovery::open(recovery, delay_ns, events)).transpose()?;
+        let events = &events.with("feed", &feed.name);
         let mut channel = Channel::new(ChannelSettings {
             number,
             lines: feed.lines.len(),
@@ -798,6 +799,7 @@ impl Inlet {
                 }
                 Ok(receiver)
             })
+                    let events = events.with("line", &line.name);
             .collect()
     }
 

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Subcommand;
-use tapeline_console::failure::Hinted;
+use tapeline_console::{Hinted, log};
 use tapeline_journal::Record;
 use tapeline_plant::tick::Tick;
 
@@ -62,7 +62,7 @@ pub(crate) fn broken(error: tapeline_journal::Error) -> anyhow::Error {
 
 /// Warns of ticks that the journal does not have; returns their number.
 pub(crate) fn warn_of_missing(from: u64, to: u64) -> u64 {
-    anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
+    log::warning(format_args!("ticks {from} to {to} are missing in the journal"));
     to - from + 1
 }
 

@@ -32,6 +32,7 @@ use clap::{Args, Subcommand};
         tapeline plant sample > plant.toml     a commented configuration to start from\n  \
         tapeline plant check plant.toml        all its faults, and the parts that would run\n  \
         tapeline plant --config plant.toml     run it until Ctrl-C\n  \
+        tapeline plant --config plant.toml --log json   with a log for machines\n  \
         tapeline plant watch AAPL MSFT         its quotes, on the terminal\n  \
         tapeline plant watch | jq .            the same as JSON lines\n  \
         tapeline plant watch --journal journal --from-sequence 1001 | cat    each tick from 1001 on, exactly once"

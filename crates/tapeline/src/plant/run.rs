@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use tapeline_console::log::LogFormat;
 use tapeline_console::stop::Again;
-use tapeline_console::{FilePath, Format, Stop, stop};
+use tapeline_console::{FilePath, Format, LogArgs, Stop, log, stop};
 use tapeline_node::bridge::BridgeReady;
 use tapeline_node::report::Ready;
 use tapeline_node::{Ended, Plant};
@@ -31,10 +32,15 @@ pub(crate) struct RunArgs {
     /// Output format of the summary at the end
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    // As in `LogArgs`: clap takes no options inside options that may be absent.
+    /// Format of the log on standard error [default: text, or the variable TAPELINE_LOG]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    log: Option<LogFormat>,
 }
 
 impl RunArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        LogArgs { log: self.log }.begin("plant")?;
         let stop = Stop::on_signals()?;
         stop::outlive_file_limits()?;
         loop {
@@ -93,11 +99,11 @@ impl RunArgs {
             Format::Table => report::print(&report)?,
         }
         if report.kernel_drops() > 0 {
-            anstream::eprintln!(
-                "warning: the kernel dropped {} datagrams because a socket's buffer was full; \
+            log::warning(format_args!(
+                "the kernel dropped {} datagrams because a socket's buffer was full; \
                  messages that no other line carried are counted as missing only if a later message revealed the gap",
                 report.kernel_drops()
-            );
+            ));
         }
         failed.map_or(Ok(()), Err)?;
         let code = match refused {
@@ -105,10 +111,10 @@ impl RunArgs {
             Some(Refused::Unconnected) => {
                 if let Some(folder) = journal {
                     let aside = tapeline_node::upstream::set_aside(&folder)?;
-                    anstream::eprintln!(
-                        "note: the journal was moved to {}: the ticks that follow are not those behind its last",
+                    log::note(format_args!(
+                        "the journal was moved to {}: the ticks that follow are not those behind its last",
                         aside.display()
-                    );
+                    ));
                 }
                 return Ok(None);
             }
@@ -127,38 +133,39 @@ impl RunArgs {
 fn eprintln_ready(config: &tapeline_node::Config, ready: &Ready) {
     let lines: usize = config.feeds.iter().map(|feed| feed.lines.len()).sum();
     let files = config.feeds.iter().filter(|feed| feed.file.is_some()).count();
-    anstream::eprintln!(
+    log::info(format_args!(
         "plant {} publishes to ring {}; {} feed(s) on {lines} line(s) and {files} file(s); Ctrl-C ends it",
         config.name,
         config.ring,
         config.feeds.len()
-    );
+    ));
     if let Some((address, bytes)) = ready.hub.zip(ready.hub_memory_bytes) {
         let most = bytes >> 20;
-        anstream::eprintln!("clients connect to {address}; by its limits the hub takes {most} MiB at most");
+        log::info(format_args!(
+            "clients connect to {address}; by its limits the hub takes {most} MiB at most"
+        ));
     }
     if let Some(address) = ready.publishers {
-        anstream::eprintln!("non-interactive providers connect to {address}");
+        log::info(format_args!("non-interactive providers connect to {address}"));
     }
     if let Some(page) = ready.web {
-        anstream::eprintln!("the live page, metrics and health: http://{page}/, /metrics, /health");
+        log::info(format_args!("the live page, metrics and health: http://{page}/, /metrics, /health"));
     }
     if let Some(address) = ready.zeromq {
-        anstream::eprintln!("subscribers of ZeroMQ connect to tcp://{address}");
+        log::info(format_args!("subscribers of ZeroMQ connect to tcp://{address}"));
     }
     if let Some(kdb) = &ready.kdb {
-        anstream::eprintln!("{kdb}");
+        log::info(kdb);
     }
     if let Some(BridgeReady { session, requests, catch_up }) = &ready.bridge {
-        anstream::eprintln!(
+        log::info(format_args!(
             "bridge: session {session}; plants below send re-requests to {requests} and catch up at {catch_up}"
-        );
+        ));
     }
     if let Some(upstream) = &config.upstream {
-        anstream::eprintln!(
+        log::info(format_args!(
             "the ticks are those of plant {} at {}",
-            upstream.follower.plant,
-            upstream.catch_up
-        );
+            upstream.follower.plant, upstream.catch_up
+        ));
     }
 }
