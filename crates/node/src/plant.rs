@@ -16,6 +16,7 @@ use tapeline_wire::http::Server;
 use tapeline_wire::udp::{ReceiveOptions, UdpReceiver, wait_any, wait_any_or};
 
 use crate::bridge::RunningBridge;
+use crate::certificates::CertificateWatch;
 use crate::config::{Config, Feed, Receive};
 use crate::error::Context;
 use crate::events::Events;
@@ -277,6 +278,8 @@ impl Threads {
     /// pinned: the others inherit its CPU affinity.
     fn start(config: &mut Config, events: &Events) -> Result<(Self, Beside)> {
         let is_awaited = config.bridge.is_some();
+        let of_clients = config.hub.as_ref().and_then(CertificateWatch::of_hub);
+        let certificates = [of_clients, CertificateWatch::of_publishers(config)];
         let start_journal = |journal| RunningJournal::start(journal, is_awaited, events);
         let journal = config.journal.as_ref().map(start_journal).transpose()?;
         let after = journal.as_ref().map(|journal| journal.after).unwrap_or_default();
@@ -328,7 +331,8 @@ impl Threads {
             kdb: kdb.as_ref().map(RunningKdb::standing),
             zeromq: zeromq.as_ref().map(RunningZeromq::standing),
         };
-        let counting = Counting::start(config, of_plant, of_hub, (progress, served), &latest, events)?;
+        let counting =
+            Counting::start(config, of_plant, of_hub, (progress, served), certificates, &latest, events)?;
         let threads = Self { journal, hub, zeromq, kdb, bridge, image_server, web, counting, latest };
         Ok((threads, Beside { sources, rows, snapshots, after, excuses }))
     }
@@ -732,11 +736,11 @@ impl Running {
 
 impl Inlet {
     fn open(feed: &Feed, number: u16, config: &Config, events: &Events) -> Result<Self> {
+        let events = &events.with("feed", &feed.name);
         let receivers = Self::receivers(feed, events)?;
         let delay_ns = feed.reorder_time.as_nanos() as u64;
         let recovery =
             feed.recovery.as_ref().map(|recovery| Recovery::open(recovery, delay_ns, events)).transpose()?;
-        let events = &events.with("feed", &feed.name);
         let mut channel = Channel::new(ChannelSettings {
             number,
             lines: feed.lines.len(),
@@ -795,11 +799,11 @@ impl Inlet {
                     Error::hinted(what, hint).because(error)
                 })?;
                 if let Some(advice) = receiver.advice() {
+                    let events = events.with("line", &line.name);
                     events.warning(format_args!("feed {}, line {}: {advice}", feed.name, line.name));
                 }
                 Ok(receiver)
             })
-                    let events = events.with("line", &line.name);
             .collect()
     }
 

@@ -12,7 +12,7 @@ use tapeline_console::output::table;
 use tapeline_console::{Format, Hinted, failure, output, paths};
 use tapeline_hub::access::LoginPolicy;
 use tapeline_journal::{Durability, OnFailure, Settings};
-use tapeline_measure::figures;
+use tapeline_measure::{figures, utc_now};
 use tapeline_node::access::AuditTo;
 use tapeline_node::config::{Config, Feed, Host, Receive, SourcesConfig};
 use tapeline_node::hub::HubConfig;
@@ -169,7 +169,7 @@ fn no_folder(folder: &Path) -> Option<anyhow::Error> {
 }
 
 fn warnings(config: &Config) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut said = tapeline_node::certificates::warnings(config, utc_now());
     let Some(hub) = &config.hub else { return said };
     let access = &hub.access.access;
     let is_local = hub.address.ip().is_loopback();
