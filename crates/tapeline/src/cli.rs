@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Publish to, read from, list and remove shared-memory rings
     #[command(subcommand)]
     Ring(crate::ring::Ring),
-    /// Verify, inspect, export, import and replay a plant's journal
+    /// Verify, back up, inspect, export, import and replay a plant's journal
     #[command(subcommand)]
     Journal(crate::journal::Journal),
     /// Hold back datagrams of a live feed, release them all at once, and measure the recovery time

@@ -23,6 +23,7 @@ use tapeline_wire::udp::{Batch, ReceiveOptions, SendOptions, UdpReceiver, UdpSen
 use self::catch_up_server::RunningCatchUp;
 use self::counters::{BridgeCounters, BridgeView};
 use self::epochs::Epochs;
+pub use self::epochs::FILE as EPOCHS_FILE;
 use crate::Error;
 use crate::cursor::RingCursor;
 use crate::error::Context;

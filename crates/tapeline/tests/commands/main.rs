@@ -22,6 +22,7 @@ mod hostile;
 mod hub_faults;
 mod jitter;
 mod journal;
+mod journal_backup;
 mod journal_export;
 mod journal_feed;
 mod journal_import;
