@@ -1,17 +1,19 @@
 //! `tapeline plant --config FILE`: runs the plant that a file describes.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
 use tapeline_console::log::LogFormat;
-use tapeline_console::stop::Again;
 use tapeline_console::{FilePath, Format, LogArgs, Stop, log, stop};
+use tapeline_node::access::Reload;
 use tapeline_node::bridge::BridgeReady;
 use tapeline_node::report::Ready;
 use tapeline_node::{Ended, Plant};
 use tapeline_plant::Refused;
 
+use super::reload::Running;
 use super::simulated::SimulatedExchange;
 use super::supervised::{self, Heartbeat};
 use super::{config, report};
@@ -60,20 +62,26 @@ impl RunArgs {
             config.hub = None;
         }
         let journal = config.journal.as_ref().map(|journal| journal.folder.clone());
-        let is_read_again = config.hub.as_ref().is_some_and(|hub| hub.access.reload.is_some());
+        let running = Arc::new(Running::of(&self.config, &config, config.hub.as_ref())?);
+        // The hub reloads on its thread for passwords. Without a hub nobody else listens for SIGHUP.
+        let reload = match &mut config.hub {
+            Some(hub) => {
+                hub.access.reload = Some(Arc::clone(&running) as Arc<dyn Reload>);
+                None
+            }
+            None => Some(Arc::clone(&running)),
+        };
         let mut plant = Plant::open(config, &stop.flag().into(), &events::printed())?;
-        // Without [hub.access] nobody else listens for SIGHUP, which would end the process.
-        let unused = if is_read_again { None } else { Some(Again::on_signal()?) };
+        running.show_of(&plant.config().ring);
+        reload.as_deref().map(Reload::begin).transpose()?;
         let exchanges: anyhow::Result<Vec<_>> = simulated.into_iter().map(SimulatedExchange::start).collect();
         let (mut exchanges, mut heartbeat) = (exchanges?, Heartbeat::of(plant.liveness()));
         let stopped = stop.clone();
         plant.each_second(move || {
-            if unused.as_ref().is_some_and(Again::is_requested) {
-                supervised::reloading();
-                anstream::eprintln!(
-                    "note: SIGHUP reloads [hub.access], but this plant has none; Ctrl-C or SIGTERM ends it"
-                );
-                supervised::ready();
+            if let Some(reload) = reload.as_ref().filter(|reload| reload.is_requested()) {
+                let reload = Arc::clone(reload);
+                // Files can be slow, and the plant's thread does not wait for them.
+                std::thread::spawn(move || reload.read());
             }
             // At the end, the last message to the service manager says so.
             if !stopped.requested() {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use tapeline_console::{FilePath, Format, Hinted, LogArgs, Stop, log};
@@ -12,6 +13,7 @@ use tapeline_node::hub::{HubConfig, Joining, RunningHub};
 use tapeline_node::report::Ready;
 
 use super::config;
+use super::reload::Running;
 use crate::events;
 
 /// Serve network clients from the ring of another plant process on this host.
@@ -86,6 +88,7 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
             "the page, metrics and ZeroMQ are served by the plant's own hub only, not by this process"
         ));
     }
+    hub.access.reload = Some(Arc::new(Running::of(file, &config, Some(&hub))?));
     // The plant's sources are in another process, which this one cannot reach.
     hub.settings.posts = Posts::Refuse;
     hub.settings.services.iter_mut().for_each(|service| service.posts = Posts::Refuse);

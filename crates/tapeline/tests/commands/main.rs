@@ -52,6 +52,7 @@ mod paths;
 mod perf_peer;
 mod plant;
 mod plant_access;
+mod plant_day;
 mod plant_disk;
 mod plant_files;
 mod plant_hub;
