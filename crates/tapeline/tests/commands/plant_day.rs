@@ -355,3 +355,43 @@ fn a_plant_without_a_hub_reloads_too() {
     market.talks_until("plant.toml read again");
     market.end();
 }
+
+#[test]
+fn a_plant_goes_on_into_the_next_session_with_its_clients_its_journal_and_a_backup() {
+    let mut market =
+        Market::open("[hub]\nport = 0\nunknown = \"wait\"\n[journal]\nfolder = \"journal\"\n", |_| {});
+    let [file, journal, copy] = ["day.itch", "journal", "copy"].map(|name| market.path(name));
+    let simulate = ["feed", "simulate", "--symbols", "3", "--messages", "1k", "--write", &file];
+    assert!(tapeline(&simulate).output().unwrap().status.success());
+    market.wake();
+    let server = market.server();
+    let watch = ["omm", "watch", "--server", &server, "--service", "TAPELINE", "TAPE", "--format", "json"];
+    let mut client = Running::start(&[&watch[..], &["--attempts", "1"]].concat());
+    while client.says()["event"] != "state" {}
+    let line = market.place.lines[0].to_string();
+    for session in ["TAPELINE", "NEXT"] {
+        let replay = ["feed", "replay", &file, "--to", &line, "--rate", "20k", "--session", session];
+        assert!(tapeline(&replay).output().unwrap().status.success());
+        // The item of the client gets an image, then updates, without a status in between.
+        let mut events = std::iter::repeat_with(|| client.says()["event"].as_str().unwrap().to_owned())
+            .filter(|event| event != "directory");
+        assert_eq!(events.find(|event| event != "update").unwrap(), "refresh");
+        assert_eq!(events.find(|event| event != "refresh").unwrap(), "update");
+        let backup = tapeline(&["journal", "backup", &journal, &copy]).output().unwrap();
+        assert!(backup.status.success(), "{backup:?}");
+    }
+    market.plant.ask_to_end();
+    let report = market.plant.says();
+    let feed = &report["feeds"][0];
+    assert_eq!(
+        (&feed["session"], &feed["messages"], &feed["missing_messages"]),
+        (&json!("NEXT"), &json!(2_000), &json!(0))
+    );
+    assert!(market.plant.child.wait().unwrap().success());
+    let output = tapeline(&["journal", "verify", &journal, "--format", "json"]).output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&found["ticks"], &found["missing"], &found["end"]),
+        (&report["ticks"], &json!(0), &json!("closed"))
+    );
+}
