@@ -388,6 +388,21 @@ def cache_is_small(world):
     world.clears("TapelineCacheNearlyFull", plant)
 
 
+@fault("TapelineCertificateExpires")
+def certificate_ends(world):
+    def renew(days):
+        words = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", days, "-subj", "/CN=localhost")
+        files = ("-keyout", world.folder / "hub.key", "-out", world.folder / "hub.pem")
+        subprocess.run(["openssl", "req", *map(str, words + files)], check=True, capture_output=True)
+
+    renew(3)
+    plant = Plant(world, "certificate", hub=f'cert = "{world.folder}/hub.pem"\nkey = "{world.folder}/hub.key"\n')
+    world.fires("TapelineCertificateExpires", plant)
+    renew(300)
+    plant.process.send_signal(signal.SIGHUP)
+    world.clears("TapelineCertificateExpires", plant)
+
+
 @fault("TapelineLoginsRefused")
 def someone_guesses_passwords(world):
     users = world.folder / "users.txt"

@@ -66,7 +66,7 @@ pub fn report(error: &anyhow::Error, spelled: &dyn Fn(&str) -> String) -> ExitCo
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    anstream::eprintln!("{}", spelled(&text(error)));
+    crate::log::error(error, spelled);
     match error.downcast_ref::<Hinted>() {
         Some(Hinted { is_misuse: true, .. }) => ExitCode::from(UNKNOWN_ARGUMENTS),
         _ => ExitCode::FAILURE,

@@ -9,6 +9,7 @@
 
 pub mod arguments;
 pub mod failure;
+pub mod log;
 pub mod near;
 pub mod omm;
 pub mod output;
@@ -18,6 +19,7 @@ pub mod stop;
 pub mod trading_day;
 
 pub use failure::Hinted;
+pub use log::LogArgs;
 pub use output::Format;
 pub use paths::FilePath;
 pub use stop::Stop;

@@ -152,6 +152,14 @@ impl<F: Folder> Writer<F> {
         Ok((writer, opened))
     }
 
+    /// Has an empty journal begin behind a sequence, as a copy of a journal whose first records were deleted by retention:
+    /// earlier sequences do not count as missing. Does nothing if the journal has records.
+    pub fn begin_behind(&mut self, seq: u64) {
+        if self.last == 0 && self.older.is_empty() {
+            (self.last, self.kept) = (seq, seq);
+        }
+    }
+
     /// Returns the journal's progress, for other threads.
     #[must_use]
     pub fn progress(&self) -> Arc<Progress> {

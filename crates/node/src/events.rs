@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::{Map, Value};
 use tapeline_measure::Nanos;
 
 /// Maximum events of one kind per second: a day's events are then a few hundred MB of text at most.
@@ -34,16 +35,29 @@ pub struct Event {
     pub severity: Severity,
     /// When it happened; `None` for events of the plant itself.
     pub time: Option<Nanos>,
+    /// The thread that it happened in; `None` for the process's first.
+    pub part: Option<String>,
     /// What happened, and where.
     pub text: String,
     /// Advice to the operator, if any.
     pub hint: Option<String>,
+    /// What a machine may select by, such as `feed` and `user`; the text has it too. Lines of an audit for machines
+    /// have their name in the field `event`.
+    pub fields: Map<String, Value>,
 }
 
 impl Event {
     /// Creates an event of the plant itself.
     pub(crate) fn new(severity: Severity, text: impl fmt::Display) -> Self {
-        Self { severity, time: None, text: text.to_string(), hint: None }
+        let thread = std::thread::current();
+        let part = thread.name().filter(|name| *name != "main").map(str::to_owned);
+        Self { severity, time: None, part, text: text.to_string(), hint: None, fields: Map::new() }
+    }
+
+    /// Adds a field.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.fields.insert(name.to_owned(), value.into());
+        self
     }
 }
 
@@ -168,6 +182,7 @@ impl Limiter {
         (left_out > 0).then(|| Event {
             time: Some(now),
             ..Event::new(Severity::Info, format_args!("{name}: {left_out} more lines left out"))
+                .with("left_out", left_out)
         })
     }
 }
@@ -177,6 +192,8 @@ impl Limiter {
 pub struct Events {
     take: Arc<dyn Fn(&Event) + Send + Sync>,
     limiter: Arc<Mutex<Limiter>>,
+    /// The fields of each event that is reported through this value.
+    fields: Arc<Map<String, Value>>,
 }
 
 impl Default for Events {
@@ -197,7 +214,15 @@ impl Events {
     /// the plant.
     #[must_use]
     pub fn new(take: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        Self { take: Arc::new(take), limiter: Arc::new(Mutex::new(Limiter([Period::NONE; Kind::ALL.len()]))) }
+        let limiter = Arc::new(Mutex::new(Limiter([Period::NONE; Kind::ALL.len()])));
+        Self { take: Arc::new(take), limiter, fields: Arc::default() }
+    }
+
+    /// The same consumer and limits, with a field in every event that is reported through the result.
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+        let mut fields = Map::clone(&self.fields);
+        fields.insert(name.to_owned(), value.into());
+        Self { fields: Arc::new(fields), ..self.clone() }
     }
 
     /// Passes events to the subscriber of the `tracing` crate: notes as `info`, advice in the field `hint`.
@@ -215,7 +240,12 @@ impl Events {
     }
 
     pub(crate) fn report(&self, event: &Event) {
-        (self.take)(event);
+        if self.fields.is_empty() {
+            return (self.take)(event);
+        }
+        let mut event = event.clone();
+        self.fields.iter().for_each(|(name, value)| drop(event.fields.insert(name.clone(), value.clone())));
+        (self.take)(&event);
     }
 
     pub(crate) fn info(&self, text: impl fmt::Display) {
@@ -349,6 +379,20 @@ mod tests {
         assert!(lines.lock().unwrap().pop().unwrap().contains("1 more lines left out"));
         events.end(Nanos(BEGIN));
         assert!(lines.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn fields_are_those_of_the_event_and_of_where_it_is_reported() {
+        let fields = Arc::<Mutex<Vec<String>>>::default();
+        let to = Arc::clone(&fields);
+        let events =
+            Events::new(move |event| to.lock().unwrap().push(Value::from(event.fields.clone()).to_string()));
+        let of_feed = events.with("feed", "itch");
+        of_feed.with("line", "A").report(&Event::new(Severity::Info, "silent").with("times", 3));
+        of_feed.warning("late");
+        events.warning("no feed");
+        let said = [r#"{"times":3,"feed":"itch","line":"A"}"#, r#"{"feed":"itch"}"#, "{}"];
+        assert_eq!(*fields.lock().unwrap(), said);
     }
 
     #[test]

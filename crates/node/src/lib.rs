@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod certificates;
 pub mod config;
 mod error;
 mod events;

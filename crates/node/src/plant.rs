@@ -16,6 +16,7 @@ use tapeline_wire::http::Server;
 use tapeline_wire::udp::{ReceiveOptions, UdpReceiver, wait_any, wait_any_or};
 
 use crate::bridge::RunningBridge;
+use crate::certificates::CertificateWatch;
 use crate::config::{Config, Feed, Receive};
 use crate::error::Context;
 use crate::events::Events;
@@ -79,7 +80,7 @@ impl Inlet {
         {
             let with =
                 if self.recovery.is_some() { "asks [feed.recovery]" } else { "with [feed.recovery] asks" };
-            events.warning_with(
+            events.with("feed", &self.name).warning_with(
                 format_args!(
                     "feed {}: message {first} of the session was the first received: items are suspect until the next \
                      session, because books lack the earlier messages",
@@ -287,6 +288,8 @@ impl Threads {
             "a media driver is wanted, and this build has no Aeron"
         );
         let is_awaited = config.bridge.is_some();
+        let of_clients = config.hub.as_ref().and_then(CertificateWatch::of_hub);
+        let certificates = [of_clients, CertificateWatch::of_publishers(config)];
         let start_journal = |journal| RunningJournal::start(journal, is_awaited, events);
         let journal = config.journal.as_ref().map(start_journal).transpose()?;
         let after = journal.as_ref().map(|journal| journal.after).unwrap_or_default();
@@ -338,7 +341,8 @@ impl Threads {
             kdb: kdb.as_ref().map(RunningKdb::standing),
             zeromq: zeromq.as_ref().map(RunningZeromq::standing),
         };
-        let counting = Counting::start(config, of_plant, of_hub, (progress, served), &latest, events)?;
+        let counting =
+            Counting::start(config, of_plant, of_hub, (progress, served), certificates, &latest, events)?;
         let threads = Self {
             journal,
             hub,
@@ -681,7 +685,7 @@ impl Running {
         for inlet in &mut self.inlets {
             if inlet.channel.counters().items_refused > 0 && !inlet.has_said_no_place {
                 inlet.has_said_no_place = true;
-                self.events.warning_with(
+                self.events.with("feed", &inlet.name).warning_with(
                     format_args!("feed {}: the item limit is reached: ticks of new symbols have no item", inlet.name),
                     "raise max_items in [plant], unless the feed sends invalid symbols; reserved_items is the number guaranteed to each feed",
                 );
@@ -771,6 +775,7 @@ impl Running {
 
 impl Inlet {
     fn open(feed: &Feed, number: u16, config: &Config, events: &Events) -> Result<Self> {
+        let events = &events.with("feed", &feed.name);
         let receivers = Self::receivers(feed, events)?;
         let delay_ns = feed.reorder_time.as_nanos() as u64;
         let recovery =
@@ -833,6 +838,7 @@ impl Inlet {
                     Error::hinted(what, hint).because(error)
                 })?;
                 if let Some(advice) = receiver.advice() {
+                    let events = events.with("line", &line.name);
                     events.warning(format_args!("feed {}, line {}: {advice}", feed.name, line.name));
                 }
                 Ok(receiver)

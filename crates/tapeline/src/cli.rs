@@ -30,7 +30,7 @@ pub(crate) enum Command {
     /// Measure the paths between plants
     #[command(subcommand)]
     Bridge(crate::bridge::Bridge),
-    /// Verify, inspect, export, import and replay a plant's journal
+    /// Verify, back up, inspect, export, import and replay a plant's journal
     #[command(subcommand)]
     Journal(crate::journal::Journal),
     /// Hold back datagrams of a live feed, release them all at once, and measure the recovery time

@@ -162,6 +162,7 @@ impl Upstream {
         journal: Option<(&Path, Seq)>,
         events: &Events,
     ) -> crate::Result<Self> {
+        let events = &events.with("upstream", &config.name);
         let epochs = Epochs::of(journal.map(|(folder, _)| folder))?;
         let known = match (epochs.present(), journal) {
             (Some(session), Some((_, last))) if last > Seq(0) => Some((session, Seq(last.0 + 1))),

@@ -16,6 +16,7 @@ use tapeline_plant::sources::{self as source, Standing};
 use tapeline_ring::Name;
 
 use crate::bridge::counters::BridgeView;
+use crate::certificates::CertificateWatch;
 use crate::config::Config;
 use crate::error::Context;
 use crate::events::Events;
@@ -187,6 +188,7 @@ impl Counting {
         plant: SnapshotReader<PlantFigures>,
         hub: Option<(SnapshotReader<HubFigures>, Hub)>,
         (journal, served): (Option<Arc<Progress>>, Served),
+        [clients, publishers]: [Option<CertificateWatch>; 2],
         latest: &Arc<LatestSnapshot>,
         events: &Events,
     ) -> crate::Result<Self> {
@@ -225,6 +227,8 @@ impl Counting {
                 journal,
                 served,
                 latest,
+                clients,
+                publishers,
                 events,
             };
             counter.write();
@@ -269,6 +273,9 @@ struct Counter {
     journal: Option<Arc<Progress>>,
     served: Served,
     latest: Arc<LatestSnapshot>,
+    /// The certificate for clients, of which the hub itself warns.
+    clients: Option<CertificateWatch>,
+    publishers: Option<CertificateWatch>,
     events: Events,
 }
 
@@ -320,6 +327,11 @@ impl Counter {
             };
         }
         self.snapshot.journal = self.journal.as_deref().map(of_journal);
+        let certificates = self.clients.iter().chain(&self.publishers);
+        self.snapshot.certificates = certificates.filter_map(CertificateWatch::snapshot).collect();
+        if let Some(publishers) = &mut self.publishers {
+            publishers.look(self.clock.now(), &self.events);
+        }
         let Served { kdb, zeromq, bridge } = &self.served;
         self.snapshot.bridge = bridge.as_ref().map(BridgeView::look);
         for (serving, outlet) in [(kdb, &mut self.snapshot.kdb), (zeromq, &mut self.snapshot.zeromq)] {

@@ -33,6 +33,7 @@ use self::counting::HubFigures;
 use self::turns::LARGE_BATCH;
 pub use self::turns::{HubTurn, HubTurns};
 
+use crate::certificates::CertificateWatch;
 use crate::cursor::{self, RingCursor};
 use crate::events::{Events, Kind, Severity};
 use crate::journal::{Gate, WHILE_HELD};
@@ -186,6 +187,7 @@ impl RunningHub {
             Error::of_port(format!("the hub cannot listen at {}", config.address), "[hub]", error)
         })?;
         let authenticator = Authenticator::start(&config.access, events)?;
+        let certificate = CertificateWatch::of_hub(&config);
         let events = events.clone();
         let (ring, which) = sync_channel(1);
         let (tell, joined) = sync_channel(1);
@@ -216,7 +218,8 @@ impl RunningHub {
                 let housekept = clock.now();
                 let turns = HubTurns::at(config.settings, reactor, place, clock, sources, snapshots);
                 let spin = config.spin;
-                let mut program = Program { turns, authenticator, socket_waker, stop, spin, housekept };
+                let mut program =
+                    Program { turns, authenticator, socket_waker, stop, spin, certificate, housekept };
                 if let Some(after) = after {
                     // A position lost before the first tick was read counts as a gap.
                     program.turns.hub.pass(after);
@@ -283,6 +286,7 @@ struct Program {
     socket_waker: SocketWaker,
     stop: Option<Stop>,
     spin: bool,
+    certificate: Option<CertificateWatch>,
     housekept: Nanos,
 }
 
@@ -354,6 +358,9 @@ impl Program {
             place.events.peer(now, Kind::Accept, Severity::Warning, said);
         }
         place.events.left_out(now);
+        if let Some(certificate) = &mut self.certificate {
+            certificate.look(now, &place.events);
+        }
         Ok(place.ticks.subscriber.publisher_alive()?)
     }
 

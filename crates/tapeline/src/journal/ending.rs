@@ -1,6 +1,7 @@
 //! Reports about a torn end of a journal.
 
 use serde_json::{Value, json};
+use tapeline_console::log;
 use tapeline_journal::Tail;
 use tapeline_measure::figures::thousands;
 
@@ -12,7 +13,7 @@ pub(super) fn torn_json(tail: &Tail) -> Value {
 /// The note for people, on standard error.
 pub(in crate::journal) fn say_torn(tail: &Tail) {
     let (Tail { segment, after, offset, .. }, bytes) = (tail, thousands(tail.bytes));
-    anstream::eprintln!(
-        "note: {segment}: {bytes} bytes after record {after}, from byte {offset} on, are not a record: torn by a crash, or still being written"
-    );
+    log::note(format_args!(
+        "{segment}: {bytes} bytes after record {after}, from byte {offset} on, are not a record: torn by a crash, or still being written"
+    ));
 }

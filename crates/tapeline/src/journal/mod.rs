@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `place.rs` | which journal, and where in it |
+//! | `backup.rs` | a copy, also while a plant writes |
 //! | `verify.rs` | every checksum and sequence: counts, holes, verdict |
 //! | `inspect.rs` | segments, and ticks from a place on |
 //! | `ending.rs` | reports about a torn end |
@@ -10,6 +11,7 @@
 //! | `import.rs` and its folder | rows of kdb+ logs as ticks of a journal |
 //! | `replay.rs` and its folder | onto a ring, at any speed, then live ticks; to clients; onto UDP |
 
+mod backup;
 mod ending;
 mod export;
 mod import;
@@ -22,15 +24,16 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Subcommand;
-use tapeline_console::failure::Hinted;
+use tapeline_console::{Hinted, log};
 use tapeline_journal::Record;
 use tapeline_plant::tick::Tick;
 
-/// Verify, inspect, export, import and replay a plant's journal.
+/// Verify, back up, inspect, export, import and replay a plant's journal.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Journal {
     /// Read a whole journal, and check every checksum and sequence number
     Verify(verify::Verify),
+    Backup(backup::Backup),
     /// Show a journal's segments, and its ticks from a sequence number or a time on
     Inspect(inspect::InspectJournal),
     /// Export a journal's ticks as tables: Parquet, or a log that kdb+ replays
@@ -45,7 +48,7 @@ pub(crate) enum Journal {
 
 impl Journal {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        run!(self, Journal: Verify Inspect Export Import Replay)
+        run!(self, Journal: Verify Backup Inspect Export Import Replay)
     }
 }
 
@@ -62,7 +65,7 @@ pub(crate) fn broken(error: tapeline_journal::Error) -> anyhow::Error {
 
 /// Warns of ticks that the journal does not have; returns their number.
 pub(crate) fn warn_of_missing(from: u64, to: u64) -> u64 {
-    anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
+    log::warning(format_args!("ticks {from} to {to} are missing in the journal"));
     to - from + 1
 }
 

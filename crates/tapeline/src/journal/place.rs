@@ -2,7 +2,7 @@
 
 use clap::Args;
 use jiff::Timestamp;
-use tapeline_console::{FilePath, Hinted, paths};
+use tapeline_console::{FilePath, Hinted, log, paths};
 use tapeline_journal::{Directory, From, Reader};
 use tapeline_measure::Nanos;
 
@@ -52,8 +52,8 @@ impl Place {
             (None, None) => return,
         };
         match reader.passed() {
-            0 => anstream::eprintln!("note: the journal is empty: it has nothing from {place} on"),
-            last => anstream::eprintln!("note: the journal ends with tick {last}, before {place}"),
+            0 => log::note(format_args!("the journal is empty: it has nothing from {place} on")),
+            last => log::note(format_args!("the journal ends with tick {last}, before {place}")),
         }
     }
 

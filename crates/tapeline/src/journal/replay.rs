@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use tapeline_console::{FilePath, Format, Hinted, Stop, arguments, output};
+use tapeline_console::{FilePath, Format, Hinted, LogArgs, Stop, arguments, log, output};
 use tapeline_journal::{Directory, From, Next, Reader, Record};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
@@ -77,6 +77,8 @@ pub(crate) struct Replay {
     /// Output format of the summary
     #[arg(long, default_value = "table")]
     format: Format,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// The speed as a multiple of the original; `None` without a pause.
@@ -129,6 +131,7 @@ struct Onto<'a> {
 
 impl Replay {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        self.log.begin("replay")?;
         let stop = Stop::on_signals()?;
         let mut reader = self.place.open()?;
         if let Some(to) = self.to_feed.to {
@@ -207,10 +210,10 @@ impl Replay {
         onto.history(reader)?;
         let Some(ring) = &self.then else {
             if onto.done.last.is_none() && !onto.done.is_interrupted {
-                anstream::eprintln!(
-                    "note: the journal has nothing from there on; it ends at tick {}",
+                log::note(format_args!(
+                    "the journal has nothing from there on; it ends at tick {}",
                     reader.passed()
-                );
+                ));
             }
             return Ok(());
         };
@@ -240,10 +243,10 @@ impl Onto<'_> {
             match reader.next().map_err(broken)? {
                 Next::Record(record) => {
                     if self.done.last.is_none() && record.seq > 1 {
-                        anstream::eprintln!(
-                            "warning: the journal begins with tick {}: an item with an earlier image has no image until its next one",
+                        log::warning(format_args!(
+                            "the journal begins with tick {}: an item with an earlier image has no image until its next one",
                             thousands(record.seq)
-                        );
+                        ));
                     }
                     if record.seq >= first {
                         break;

@@ -12,21 +12,33 @@ use tapeline_console::output::table;
 use tapeline_console::{Format, Hinted, failure, output, paths};
 use tapeline_hub::access::LoginPolicy;
 use tapeline_journal::{Durability, OnFailure, Settings};
-use tapeline_measure::figures;
+use tapeline_measure::{figures, utc_now};
 use tapeline_node::access::AuditTo;
 use tapeline_node::config::{Config, Feed, Host, Receive, SourcesConfig};
 use tapeline_node::hub::HubConfig;
 use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Sharing, Sourcing};
+use tapeline_ring::Name;
 use tapeline_tickerplant::Schema;
 use tapeline_wire::rssl::ConnectionType;
 
 use super::config;
+use super::reload::{self, KeyChange};
 
 /// Check a configuration and the files that it names: list every fault, and the parts that would run
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 0 if a plant would start; 1 if not; with --running, 3 if a reload would refuse a change, \
+    which then waits for the plant's next start.\n\n\
+    Examples:\n  \
+        tapeline plant check plant.toml\n  \
+        tapeline plant check plant.toml --running tapeline     what `systemctl reload` would do now"
+)]
 pub(crate) struct CheckArgs {
     /// The plant's configuration
     file: PathBuf,
+    /// Compare with what the plant of this ring runs with: what a reload would apply, and what it would refuse
+    #[arg(long, value_name = "RING")]
+    running: Option<Name>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -41,6 +53,9 @@ struct Checked {
     warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<Vec<Part>>,
+    /// What differs from the running plant, if one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Vec<KeyChange>>,
     /// The memory limits that are known in advance.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Vec<Memory>>,
@@ -79,12 +94,27 @@ impl CheckArgs {
             Err(faults) => (faults, Checked::default()),
         };
         let ok = faults.is_empty();
-        let checked = Checked { ok, faults: faults.iter().map(Fault::of).collect(), ..checked };
+        let changes = self.running.as_ref().map(|ring| self.changes(ring)).transpose()?;
+        let checked = Checked { ok, changes, faults: faults.iter().map(Fault::of).collect(), ..checked };
         match self.format {
             Format::Json => output::print_json(&checked)?,
             Format::Table => checked.print()?,
         }
-        Ok(if checked.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let is_refused = checked.changes.iter().flatten().any(|change| change.refused.is_some());
+        Ok(match checked.ok {
+            true if is_refused => ExitCode::from(3),
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
+        })
+    }
+}
+
+impl CheckArgs {
+    /// What differs from the configuration of a running plant; nothing if the file is no TOML, which is a fault.
+    fn changes(&self, ring: &Name) -> anyhow::Result<Vec<KeyChange>> {
+        let running = reload::running(ring)?;
+        let text = std::fs::read_to_string(&self.file).unwrap_or_default();
+        Ok(text.parse().map_or_else(|_| Vec::new(), |new| reload::changes(&running, &new)))
     }
 }
 
@@ -109,6 +139,9 @@ impl Checked {
         for warning in &self.warnings {
             anstream::eprintln!("warning: {warning}");
         }
+        if let Some(changes) = &self.changes {
+            return print_changes(changes);
+        }
         let (Some(runs), Some(memory)) = (&self.runs, &self.memory) else { return Ok(()) };
         let mut parts = table(["part", "name", "settings"]);
         for Part { part, name, is } in runs {
@@ -123,6 +156,21 @@ impl Checked {
         most.add_row(["total".to_owned(), megabytes(sum)]);
         output::print(&format!("{parts}\n\n{most}"))
     }
+}
+
+fn print_changes(changes: &[KeyChange]) -> anyhow::Result<()> {
+    if changes.is_empty() {
+        return output::print("the plant runs with these keys; a reload reads the files that they name");
+    }
+    let mut keys = table(["key", "a reload"]);
+    for KeyChange { key, refused } in changes {
+        let what = match refused {
+            None => "applies it".to_owned(),
+            Some(why) => format!("refuses it: {why}"),
+        };
+        keys.add_row([key.clone(), what]);
+    }
+    output::print(&keys.to_string())
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -169,7 +217,7 @@ fn no_folder(folder: &Path) -> Option<anyhow::Error> {
 }
 
 fn warnings(config: &Config) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut said = tapeline_node::certificates::warnings(config, utc_now());
     let Some(hub) = &config.hub else { return said };
     let access = &hub.access.access;
     let is_local = hub.address.ip().is_loopback();

@@ -45,6 +45,7 @@ use tapeline_wire::pool;
 use tapeline_wire::udp::MAX_WAIT;
 use toml::Spanned;
 
+pub(crate) use self::faults::check;
 pub(crate) use self::simulated::SimulatedFeed;
 pub(crate) use self::source::Source;
 use self::source::span;
@@ -179,7 +180,7 @@ pub(crate) fn read_all(path: &Path) -> Result<(Config, Vec<SimulatedFeed>), Vec<
         let hint = "`tapeline plant sample > plant.toml` writes a commented one to start from";
         Hinted::new(format!("cannot read {}", paths::shown(&path)), hint)
     });
-    faults::check(path, &text.map_err(|fault| vec![fault])?)
+    check(path, &text.map_err(|fault| vec![fault])?)
 }
 
 /// The first of several faults, and how many more there are.
@@ -214,7 +215,7 @@ fn set_services(hub: &mut HubConfig, sources: Option<&SourcesConfig>, has_own: b
 #[cfg(test)]
 pub(crate) fn parse(file: &str, text: &str) -> anyhow::Result<Config> {
     // Only the first fault: tests compare one.
-    let checked = faults::check(Path::new(file), text).map(|(config, _)| config);
+    let checked = check(Path::new(file), text).map(|(config, _)| config);
     checked.map_err(|faults| faults.into_iter().next().expect("a fault"))
 }
 

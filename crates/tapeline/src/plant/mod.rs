@@ -6,6 +6,7 @@ mod follow;
 pub(crate) mod measure;
 mod passwd;
 pub(crate) mod relay;
+pub(crate) mod reload;
 pub(crate) mod report;
 mod resumed;
 mod run;
@@ -31,7 +32,9 @@ use clap::{Args, Subcommand};
     after_help = "Examples:\n  \
         tapeline plant sample > plant.toml     a commented configuration to start from\n  \
         tapeline plant check plant.toml        all its faults, and the parts that would run\n  \
+        tapeline plant check plant.toml --running tapeline   what a reload (SIGHUP) would apply and refuse\n  \
         tapeline plant --config plant.toml     run it until Ctrl-C\n  \
+        tapeline plant --config plant.toml --log json   with a log for machines\n  \
         tapeline plant watch AAPL MSFT         its quotes, on the terminal\n  \
         tapeline plant watch | jq .            the same as JSON lines\n  \
         tapeline plant watch --journal journal --from-sequence 1001 | cat    each tick from 1001 on, exactly once"

@@ -1,16 +1,19 @@
 //! `tapeline plant --config FILE`: runs the plant that a file describes.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_console::stop::Again;
-use tapeline_console::{FilePath, Format, Stop, stop};
+use tapeline_console::log::LogFormat;
+use tapeline_console::{FilePath, Format, LogArgs, Stop, log, stop};
+use tapeline_node::access::Reload;
 use tapeline_node::bridge::BridgeReady;
 use tapeline_node::report::Ready;
 use tapeline_node::{Ended, Plant};
 use tapeline_plant::Refused;
 
+use super::reload::Running;
 use super::simulated::SimulatedExchange;
 use super::supervised::{self, Heartbeat};
 use super::{config, report};
@@ -31,10 +34,15 @@ pub(crate) struct RunArgs {
     /// Output format of the summary at the end
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    // As in `LogArgs`: clap takes no options inside options that may be absent.
+    /// Format of the log on standard error [default: text, or the variable TAPELINE_LOG]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    log: Option<LogFormat>,
 }
 
 impl RunArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        LogArgs { log: self.log }.begin("plant")?;
         let stop = Stop::on_signals()?;
         stop::outlive_file_limits()?;
         loop {
@@ -54,20 +62,26 @@ impl RunArgs {
             config.hub = None;
         }
         let journal = config.journal.as_ref().map(|journal| journal.folder.clone());
-        let is_read_again = config.hub.as_ref().is_some_and(|hub| hub.access.reload.is_some());
+        let running = Arc::new(Running::of(&self.config, &config, config.hub.as_ref())?);
+        // The hub reloads on its thread for passwords. Without a hub nobody else listens for SIGHUP.
+        let reload = match &mut config.hub {
+            Some(hub) => {
+                hub.access.reload = Some(Arc::clone(&running) as Arc<dyn Reload>);
+                None
+            }
+            None => Some(Arc::clone(&running)),
+        };
         let mut plant = Plant::open(config, &stop.flag().into(), &events::printed())?;
-        // Without [hub.access] nobody else listens for SIGHUP, which would end the process.
-        let unused = if is_read_again { None } else { Some(Again::on_signal()?) };
+        running.show_of(&plant.config().ring);
+        reload.as_deref().map(Reload::begin).transpose()?;
         let exchanges: anyhow::Result<Vec<_>> = simulated.into_iter().map(SimulatedExchange::start).collect();
         let (mut exchanges, mut heartbeat) = (exchanges?, Heartbeat::of(plant.liveness()));
         let stopped = stop.clone();
         plant.each_second(move || {
-            if unused.as_ref().is_some_and(Again::is_requested) {
-                supervised::reloading();
-                anstream::eprintln!(
-                    "note: SIGHUP reloads [hub.access], but this plant has none; Ctrl-C or SIGTERM ends it"
-                );
-                supervised::ready();
+            if let Some(reload) = reload.as_ref().filter(|reload| reload.is_requested()) {
+                let reload = Arc::clone(reload);
+                // Files can be slow, and the plant's thread does not wait for them.
+                std::thread::spawn(move || reload.read());
             }
             // At the end, the last message to the service manager says so.
             if !stopped.requested() {
@@ -93,11 +107,11 @@ impl RunArgs {
             Format::Table => report::print(&report)?,
         }
         if report.kernel_drops() > 0 {
-            anstream::eprintln!(
-                "warning: the kernel dropped {} datagrams because a socket's buffer was full; \
+            log::warning(format_args!(
+                "the kernel dropped {} datagrams because a socket's buffer was full; \
                  messages that no other line carried are counted as missing only if a later message revealed the gap",
                 report.kernel_drops()
-            );
+            ));
         }
         failed.map_or(Ok(()), Err)?;
         let code = match refused {
@@ -105,10 +119,10 @@ impl RunArgs {
             Some(Refused::Unconnected) => {
                 if let Some(folder) = journal {
                     let aside = tapeline_node::upstream::set_aside(&folder)?;
-                    anstream::eprintln!(
-                        "note: the journal was moved to {}: the ticks that follow are not those behind its last",
+                    log::note(format_args!(
+                        "the journal was moved to {}: the ticks that follow are not those behind its last",
                         aside.display()
-                    );
+                    ));
                 }
                 return Ok(None);
             }
@@ -127,38 +141,39 @@ impl RunArgs {
 fn eprintln_ready(config: &tapeline_node::Config, ready: &Ready) {
     let lines: usize = config.feeds.iter().map(|feed| feed.lines.len()).sum();
     let files = config.feeds.iter().filter(|feed| feed.file.is_some()).count();
-    anstream::eprintln!(
+    log::info(format_args!(
         "plant {} publishes to ring {}; {} feed(s) on {lines} line(s) and {files} file(s); Ctrl-C ends it",
         config.name,
         config.ring,
         config.feeds.len()
-    );
+    ));
     if let Some((address, bytes)) = ready.hub.zip(ready.hub_memory_bytes) {
         let most = bytes >> 20;
-        anstream::eprintln!("clients connect to {address}; by its limits the hub takes {most} MiB at most");
+        log::info(format_args!(
+            "clients connect to {address}; by its limits the hub takes {most} MiB at most"
+        ));
     }
     if let Some(address) = ready.publishers {
-        anstream::eprintln!("non-interactive providers connect to {address}");
+        log::info(format_args!("non-interactive providers connect to {address}"));
     }
     if let Some(page) = ready.web {
-        anstream::eprintln!("the live page, metrics and health: http://{page}/, /metrics, /health");
+        log::info(format_args!("the live page, metrics and health: http://{page}/, /metrics, /health"));
     }
     if let Some(address) = ready.zeromq {
-        anstream::eprintln!("subscribers of ZeroMQ connect to tcp://{address}");
+        log::info(format_args!("subscribers of ZeroMQ connect to tcp://{address}"));
     }
     if let Some(kdb) = &ready.kdb {
-        anstream::eprintln!("{kdb}");
+        log::info(kdb);
     }
     if let Some(BridgeReady { session, requests, catch_up }) = &ready.bridge {
-        anstream::eprintln!(
+        log::info(format_args!(
             "bridge: session {session}; plants below send re-requests to {requests} and catch up at {catch_up}"
-        );
+        ));
     }
     if let Some(upstream) = &config.upstream {
-        anstream::eprintln!(
+        log::info(format_args!(
             "the ticks are those of plant {} at {}",
-            upstream.follower.plant,
-            upstream.catch_up
-        );
+            upstream.follower.plant, upstream.catch_up
+        ));
     }
 }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
-use tapeline_console::{FilePath, Format, Hinted, Stop};
+use tapeline_console::{FilePath, Format, Hinted, LogArgs, Stop, log};
 use tapeline_hub::Posts;
 use tapeline_journal::Durability;
 use tapeline_node::Config;
@@ -12,6 +13,7 @@ use tapeline_node::hub::{HubConfig, Joining, RunningHub};
 use tapeline_node::report::Ready;
 
 use super::config;
+use super::reload::Running;
 use crate::events;
 
 /// Serve network clients from the ring of another plant process on this host.
@@ -32,10 +34,13 @@ pub(crate) struct PlantServeArgs {
     /// Output format of the summary at the end
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl PlantServeArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        self.log.begin("serve")?;
         let stop = Stop::on_signals()?;
         let (config, hub) = read(&self.config)?;
         if config.journal.as_ref().is_some_and(|journal| journal.settings.durability == Durability::Synced) {
@@ -44,9 +49,9 @@ impl PlantServeArgs {
         }
         let asked = hub.settings.services.iter().filter(|service| service.on_demand);
         for service in asked.map(|service| &service.name) {
-            anstream::eprintln!(
-                "warning: service {service} has interactive providers, which only the plant's own hub can ask"
-            );
+            log::warning(format_args!(
+                "service {service} has interactive providers, which only the plant's own hub can ask"
+            ));
         }
         let (hub, _) = RunningHub::alone(hub, &events::printed())?
             .join(&config.ring, Joining::Later(stop.flag().into()))?;
@@ -54,11 +59,10 @@ impl PlantServeArgs {
             Format::Json => {
                 tapeline_console::output::print_json_line(&ready(Ready::of(&config), &hub))?;
             }
-            Format::Table => anstream::eprintln!(
+            Format::Table => log::info(format_args!(
                 "ring {} is served; clients connect to {}; Ctrl-C ends it",
-                config.ring,
-                hub.address
-            ),
+                config.ring, hub.address
+            )),
         }
         let report = hub.end()?;
         match self.format {
@@ -80,10 +84,11 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
         return Err(Hinted::new(what, "an empty [hub] serves on 127.0.0.1:14002").into());
     };
     if hub.web.is_some() || hub.zeromq.is_some() {
-        anstream::eprintln!(
-            "note: the page, metrics and ZeroMQ are served by the plant's own hub only, not by this process"
-        );
+        log::note(format_args!(
+            "the page, metrics and ZeroMQ are served by the plant's own hub only, not by this process"
+        ));
     }
+    hub.access.reload = Some(Arc::new(Running::of(file, &config, Some(&hub))?));
     // The plant's sources are in another process, which this one cannot reach.
     hub.settings.posts = Posts::Refuse;
     hub.settings.services.iter_mut().for_each(|service| service.posts = Posts::Refuse);

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
+use tapeline_console::log;
 use tapeline_measure::{Clock, figures, monotonic_ns};
 use tapeline_node::Liveness;
 use tapeline_node::stat::snapshot::Snapshot;
@@ -28,10 +29,12 @@ fn manager() -> Option<&'static ServiceManager> {
 }
 
 fn complain(address: &OsString, error: &std::io::Error) {
-    anstream::eprintln!(
-        "warning: cannot report to the service manager at NOTIFY_SOCKET={}: {error}\n\
-         hint: without a service manager, start the plant without NOTIFY_SOCKET",
-        address.to_string_lossy()
+    log::warning_with(
+        format_args!(
+            "cannot report to the service manager at NOTIFY_SOCKET={}: {error}",
+            address.to_string_lossy()
+        ),
+        "without a service manager, start the plant without NOTIFY_SOCKET",
     );
 }
 
@@ -78,9 +81,9 @@ impl Heartbeat {
         let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
         let watchdog_us = number("WATCHDOG_USEC").filter(|us| is_ours && *us > 0);
         if watchdog_us.is_some_and(|us| us < SHORTEST_WATCHDOG_US) {
-            anstream::eprintln!(
-                "warning: the watchdog's time-out is shorter than the time after which a thread counts as hung\n\
-                 hint: WatchdogSec=10s or more"
+            log::warning_with(
+                "the watchdog's time-out is shorter than the time after which a thread counts as hung",
+                "WatchdogSec=10s or more",
             );
         }
         Some(Self {
@@ -114,9 +117,9 @@ impl Heartbeat {
                 self.feed();
             }
             Some(thread) if !std::mem::replace(&mut self.has_failed, true) => {
-                anstream::eprintln!(
-                    "warning: a thread of the plant does not work ({thread}): the watchdog is not fed"
-                );
+                log::warning(format_args!(
+                    "a thread of the plant does not work ({thread}): the watchdog is not fed"
+                ));
             }
             Some(_) => {}
         }

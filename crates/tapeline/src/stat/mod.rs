@@ -14,6 +14,8 @@ use tapeline_node::stat::file::{self, Found};
 use tapeline_node::stat::snapshot::Snapshot;
 use tapeline_ring::Name;
 
+use crate::plant::reload;
+
 /// Maximum number of rings to list when the named ring has no plant.
 const MOST_NAMED: usize = 10;
 
@@ -125,6 +127,7 @@ fn look(ring: &Name) -> anyhow::Result<Option<Snapshot>> {
         Ok(Found::Nothing) => Ok(None),
         Ok(Found::Stale(pid)) => {
             let removed = file::remove(ring);
+            reload::forget(ring);
             let what = if removed.is_ok() { "removed" } else { "left there" };
             anstream::eprintln!("the plant of ring {ring} (process {pid}) has died; its counters are {what}");
             Ok(None)

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_console::{FilePath, Format, Stop, output, stop};
+use tapeline_console::{FilePath, Format, LogArgs, Stop, log, output, stop};
 use tapeline_node::tick::server::Server;
 
 use super::config;
@@ -29,10 +29,13 @@ pub(crate) struct Serve {
     /// Output format of the listening ports and the summary
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl Serve {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        self.log.begin("tick")?;
         let stop = Stop::on_signals()?;
         stop::outlive_file_limits()?;
         let config = config::read(&self.config)?;
@@ -59,11 +62,11 @@ fn tell(server: &Server, format: Format) -> anyhow::Result<()> {
     if format == Format::Json {
         return output::print_json_line(&listening);
     }
-    anstream::eprintln!("{listening}; Ctrl-C ends it");
+    log::info(format_args!("{listening}; Ctrl-C ends it"));
     if server.is_open() {
-        anstream::eprintln!(
-            "warning: clients need no password: whoever reaches the port can publish; [access] sets users"
-        );
+        log::warning(format_args!(
+            "clients need no password: whoever reaches the port can publish; [access] sets users"
+        ));
     }
     Ok(())
 }

@@ -1,14 +1,19 @@
 //! TLS 1.2 and 1.3 with rustls: trusted certificates, and this side's own.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use rustls::{
     ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection,
     SupportedProtocolVersion, version,
 };
+use tapeline_nanos::Nanos;
+use webpki::{EndEntityCert, KeyUsage};
 
 use crate::Error;
 
@@ -47,7 +52,30 @@ pub struct Tls(End);
 #[derive(Clone)]
 enum End {
     Client(Arc<ClientConfig>),
-    Server(Arc<ServerConfig>),
+    Server(Arc<ServerConfig>, Arc<OwnCertificate>),
+}
+
+/// A server's certificate chain and key, which can be renewed while the server runs. Each handshake takes the lock
+/// once, for reading.
+struct OwnCertificate(RwLock<Arc<CertifiedKey>>);
+
+impl OwnCertificate {
+    fn now(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ResolvesServerCert for OwnCertificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.now())
+    }
+}
+
+impl fmt::Debug for OwnCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the key.
+        f.write_str("OwnCertificate")
+    }
 }
 
 impl Tls {
@@ -85,15 +113,33 @@ impl Tls {
     /// # Errors
     /// One of them cannot be read, or they do not belong together.
     pub fn server(chain: &[u8], key: &[u8], versions: TlsVersions) -> Result<Self, Error> {
-        let key =
-            PrivateKeyDer::from_pem_slice(key).map_err(|cause| unfit("the server's private key", cause))?;
+        let own = Arc::new(OwnCertificate(RwLock::new(Arc::new(certified(chain, key)?))));
         let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_protocol_versions(versions.supported())
             .map_err(|cause| unfit("the versions of TLS", cause))?
             .with_no_client_auth()
-            .with_single_cert(certificates(chain)?, key)
-            .map_err(|cause| unfit("the server's certificate and key", cause))?;
-        Ok(Self(End::Server(Arc::new(config))))
+            .with_cert_resolver(Arc::clone(&own) as Arc<dyn ResolvesServerCert>);
+        Ok(Self(End::Server(Arc::new(config), own)))
+    }
+
+    /// Gives a server, in all clones of this value, the certificate chain and key of another. Connections that exist
+    /// keep what they have; later ones get the new chain. Returns whether the chain differs from the last one; a
+    /// client has none, and nothing changes.
+    pub fn renew(&self, from: &Self) -> bool {
+        let (End::Server(_, own), End::Server(_, new)) = (&self.0, &from.0) else { return false };
+        let new = new.now();
+        let mut now = own.0.write().unwrap_or_else(PoisonError::into_inner);
+        let is_other = now.cert != new.cert;
+        *now = new;
+        is_other
+    }
+
+    /// Returns when the first certificate of a server's chain ends, in seconds; `None` for a client, or if the
+    /// certificates do not say.
+    #[must_use]
+    pub fn ends(&self) -> Option<Nanos> {
+        let End::Server(_, own) = &self.0 else { return None };
+        own.now().cert.iter().filter_map(end_of).min()
     }
 
     fn trusting(roots: RootCertStore, versions: TlsVersions) -> Result<Self, Error> {
@@ -123,7 +169,7 @@ impl Tls {
 
     /// Creates the server's side of a connection.
     pub(super) fn accept(&self) -> Result<Connection, Error> {
-        let End::Server(config) = &self.0 else {
+        let End::Server(config, _) = &self.0 else {
             return Err(unfit("these settings", "a server needs a certificate and a key"));
         };
         let server = ServerConnection::new(config.clone()).map_err(|cause| unfit("a connection", cause))?;
@@ -140,6 +186,26 @@ fn name_of(host: &str) -> &str {
         // More than one colon: an IPv6 address without a port.
         Some((name, port)) if !port.contains(':') => name,
         _ => host,
+    }
+}
+
+/// A chain and its key, which must belong together.
+fn certified(chain: &[u8], key: &[u8]) -> Result<CertifiedKey, Error> {
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|cause| unfit("the server's private key", cause))?;
+    CertifiedKey::from_der(certificates(chain)?, key, &rustls::crypto::ring::default_provider())
+        .map_err(|cause| unfit("the server's certificate and key", cause))
+}
+
+/// When a certificate ends. Its checker says so when it refuses the certificate because the end has passed, so it is
+/// asked about the end of all time.
+fn end_of(certificate: &CertificateDer<'_>) -> Option<Nanos> {
+    let last = UnixTime::since_unix_epoch(Duration::from_secs(u64::MAX));
+    let checked = EndEntityCert::try_from(certificate).ok()?;
+    match checked.verify_for_usage(&[], &[], &[], last, KeyUsage::server_auth(), None, None) {
+        Err(webpki::Error::CertExpired { not_after, .. }) => {
+            Some(Nanos(not_after.as_secs().saturating_mul(1_000_000_000)))
+        }
+        _ => None,
     }
 }
 
@@ -162,7 +228,7 @@ impl PartialEq for Tls {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (End::Client(ours), End::Client(theirs)) => Arc::ptr_eq(ours, theirs),
-            (End::Server(ours), End::Server(theirs)) => Arc::ptr_eq(ours, theirs),
+            (End::Server(ours, _), End::Server(theirs, _)) => Arc::ptr_eq(ours, theirs),
             _ => false,
         }
     }
@@ -175,7 +241,7 @@ impl fmt::Debug for Tls {
         // Not the key.
         f.write_str(match self.0 {
             End::Client(_) => "Tls(client)",
-            End::Server(_) => "Tls(server)",
+            End::Server(..) => "Tls(server)",
         })
     }
 }

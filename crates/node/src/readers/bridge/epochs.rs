@@ -10,7 +10,8 @@ use tapeline_plant::bridge::{BridgeSession, Epoch};
 
 use crate::Error;
 
-const FILE: &str = "bridge-epochs";
+/// The file's name, in the folder of a journal.
+pub const FILE: &str = "bridge-epochs";
 /// Older epochs are forgotten: a plant below that has missed so many starts of the plant above begins with images.
 const MOST: usize = 64;
 

@@ -85,7 +85,15 @@ impl Audit {
         if self.is_json {
             json(now, note).into_iter().for_each(|line| self.line(line.event()));
         } else if let Some((kind, line)) = talk(note) {
-            self.events.of_peer(now, kind, Severity::Info, line).for_each(|event| self.line(event));
+            for event in self.events.of_peer(now, kind, Severity::Info, line) {
+                // The count of lines that were left out has fields of its own.
+                let is_count = !event.fields.is_empty();
+                let of_note = json(now, note).filter(|_| !is_count).map(Line::fields);
+                self.line(match of_note {
+                    Some(fields) => Event { fields, ..event },
+                    None => event,
+                });
+            }
         }
     }
 
@@ -264,14 +272,22 @@ impl Line {
         line.with_text("application_name", &who.application_name).with_text("position", &who.position)
     }
 
+    /// The fields of an event with this line's text for people, which has a time.
+    fn fields(mut self) -> Map<String, Value> {
+        self.0.shift_remove("time");
+        self.0.shift_remove("event");
+        self.0
+    }
+
     /// An event whose text is this line.
     fn event(self) -> Event {
+        let fields = self.0.clone();
         let mut text = Value::Object(self.0).to_string();
         // The line contains text from clients: it must not move a terminal's cursor or reverse its text.
         if !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             text = ascii(&text);
         }
-        plain(text)
+        Event { fields, ..plain(text) }
     }
 }
 

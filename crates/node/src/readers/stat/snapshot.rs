@@ -53,6 +53,9 @@ pub struct Snapshot {
     pub backpressure: Backpressure,
     /// Readers of the ring, including the hub.
     pub readers: Vec<ReaderSnapshot>,
+    /// The certificates of the plant's own servers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<CertificateSnapshot>,
     /// The journal, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<Journal>,
@@ -359,6 +362,16 @@ pub struct Hub {
     pub sessions: Vec<Session>,
     /// Latency of ticks by hop. Each tick counts with the latency of the first tick in its turn of the hub's thread.
     pub latency: Vec<Hop>,
+}
+
+/// The certificate of a server.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct CertificateSnapshot {
+    /// The table of the configuration that names the certificate: `hub` or `publishers`.
+    pub of: String,
+    /// When the first certificate of the chain ends, ns since 1970 UTC.
+    pub ends_ns: u64,
 }
 
 /// A service.

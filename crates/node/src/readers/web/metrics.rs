@@ -61,6 +61,8 @@ const METRICS: &[Metric] = metrics! {
         => sources(|source| source.items);
     tapeline_source_served_items "Items of the provider that are passed on; it was the first with them"
         => sources(|source| source.serves);
+    tapeline_certificate_expires_timestamp_seconds
+        "When the certificate of a server of the plant expires, in seconds since 1970 UTC" => certificates();
     tapeline_service_unserved_items
         "Items of a published service without a publisher: all that published them are gone"
         => unserved();
@@ -311,6 +313,11 @@ impl Page<'_> {
         }
     }
 
+    fn certificates(&mut self) {
+        let plant = self.plant;
+        plant.certificates.iter().for_each(|of| self.put(&[("server", &of.of)], seconds(of.ends_ns)));
+    }
+
     fn services(&mut self) {
         for service in self.plant.hub.iter().flat_map(|hub| &hub.services) {
             self.put(&[("service", &service.name)], u8::from(service.up));
@@ -367,7 +374,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::stat::snapshot::{Hop, Part, ReaderSnapshot, Service, Unserved};
+    use crate::stat::snapshot::{CertificateSnapshot, Hop, Part, ReaderSnapshot, Service, Unserved};
 
     fn full() -> Snapshot {
         let hub = Hub {
@@ -404,6 +411,7 @@ mod tests {
                 ..SourceSnapshot::default()
             }],
             unserved: vec![Unserved { service: "A".to_owned(), items: 3 }],
+            certificates: vec![CertificateSnapshot { of: "hub".to_owned(), ends_ns: 7_000_000_000 }],
             journal: Some(Journal { state: "without".to_owned(), kept: 9, missing: 2 }),
             kdb: Some(Outlet { ended: true, ..Outlet::default() }),
             zeromq: Some(Outlet { missing: 3, ..Outlet::default() }),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tapeline_console::{Format, Hinted, Stop, arguments, output};
+use tapeline_console::{Format, Hinted, Stop, arguments, log, output};
 use tapeline_feed::moldudp64::{
     DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, MoldSession, PacketBuilder,
 };
@@ -82,7 +82,7 @@ impl ToFeed {
     ) -> anyhow::Result<ExitCode> {
         let lines = Lines::open(to, &Route::plain(self.also, &self.interface, self.ttl))?;
         if let Some(advice) = lines.advice() {
-            anstream::eprintln!("note: {advice}");
+            log::note(advice);
         }
         let whither = lines.describe();
         let pace = speed.0.map_or(PlayPace::Max, PlayPace::Original);

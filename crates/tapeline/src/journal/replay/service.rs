@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use anyhow::Context;
-use tapeline_console::{Format, Hinted, output, paths};
+use tapeline_console::{Format, Hinted, log, output, paths};
 use tapeline_hub::{Late, Unknown};
 use tapeline_measure::figures::thousands;
 use tapeline_node::Config;
@@ -87,7 +87,9 @@ impl Service {
             before => format!(", with images of {} ticks before", thousands(before)),
         };
         let address = self.hub.address;
-        anstream::eprintln!("the journal is served{images}; clients connect to {address}; Ctrl-C ends it");
+        log::info(format_args!(
+            "the journal is served{images}; clients connect to {address}; Ctrl-C ends it"
+        ));
         Ok(())
     }
 
@@ -101,10 +103,12 @@ impl Service {
         let file = || paths::shown(&self.file);
         // Report each service once; there are at most 65,536.
         if !self.served.contains(&service) && self.not_served.insert(service) {
-            anstream::eprintln!(
-                "warning: the journal has ticks of service {service}, which {} does not name: they are not served\n\
-                     hint: the plant's own configuration names it, with service_id in its [hub] and id in each [[service]]",
-                file()
+            log::warning_with(
+                format_args!(
+                    "the journal has ticks of service {service}, which {} does not name: they are not served",
+                    file()
+                ),
+                "the plant's own configuration names it, with service_id in its [hub] and id in each [[service]]",
             );
         }
         let item = self.numbers.of(&tick).map_err(|TooMany| {

@@ -1,24 +1,20 @@
 //! `[hub.access]`: users, their permissions, and the audit log.
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use anyhow::Context;
 use data_encoding::HEXLOWER_PERMISSIVE;
 use serde::Deserialize;
-use tapeline_console::stop::Again;
-use tapeline_console::{Hinted, failure, paths};
+use tapeline_console::{Hinted, paths};
 use tapeline_hub::Access;
 use tapeline_hub::access::{Action, Code, Coded, LoginPolicy, Pattern, Rule, Users};
 use tapeline_node::access::users;
-use tapeline_node::access::{AccessConfig, AuditTo, Reload};
+use tapeline_node::access::{AccessConfig, AuditTo};
 use tapeline_omm::rwf::Domain;
 use toml::Spanned;
 
+use super::Source;
 use super::source::span;
-use super::{RawConfig, Source};
-use crate::plant::supervised;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,71 +66,6 @@ enum RawCode {
 const MOST_RULES: usize = 10_000;
 
 const LIST_HINT: &str = "leave the key out to mean all; * stands for any characters, ? for one";
-
-/// A configuration file whose users and rules are reloaded at SIGHUP.
-#[derive(Debug)]
-struct FromFile {
-    path: PathBuf,
-    again: OnceLock<Again>,
-}
-
-impl Reload for FromFile {
-    fn begin(&self) -> io::Result<()> {
-        let _ = self.again.set(Again::on_signal()?);
-        Ok(())
-    }
-
-    fn is_requested(&self) -> bool {
-        self.again.get().is_some_and(Again::is_requested)
-    }
-
-    fn read(&self) -> Option<AccessConfig> {
-        supervised::reloading();
-        let read = self.read_files();
-        supervised::ready();
-        read
-    }
-}
-
-impl FromFile {
-    fn read_files(&self) -> Option<AccessConfig> {
-        match read_access(&self.path) {
-            Ok(config) => {
-                let (users, rules) = (config.access.users.len(), config.access.rules.len());
-                anstream::eprintln!("note: {} read again: {users} users, {rules} rules", self.path.display());
-                Some(config)
-            }
-            Err(faults) => {
-                for fault in &faults {
-                    anstream::eprintln!("{}", failure::text(fault));
-                }
-                anstream::eprintln!("note: users and rules stay as they were");
-                None
-            }
-        }
-    }
-}
-
-/// Reads only the access settings of a configuration file.
-///
-/// # Errors
-/// All faults, each with file, line, column and hint.
-pub(crate) fn read_access(path: &Path) -> Result<AccessConfig, Vec<anyhow::Error>> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| {
-            Hinted::new(format!("cannot read {}", paths::shown(&path)), "everything stays as it was")
-        })
-        .map_err(|error| vec![error])?;
-    let source = Source::of(path, &text);
-    let raw: RawConfig = toml::from_str(&text).map_err(|error| vec![source.not_toml(&error)])?;
-    let Some(raw) = raw.hub.as_ref().and_then(|hub| hub.access.as_ref()) else {
-        let what = "the table [hub.access] is gone: without it every user could see everything";
-        return Err(vec![source.wrong(source.end(), what, "removing it requires a restart")]);
-    };
-    let config = source.access(Some(raw));
-    let faults = source.faults.into_inner();
-    if faults.is_empty() { Ok(config) } else { Err(faults) }
-}
 
 impl Source<'_> {
     /// Checks the access settings. Errors go to the faults; the result is then unusable.
@@ -194,7 +125,8 @@ impl Source<'_> {
                 Some("-") => AuditTo::Stderr,
                 Some(path) => AuditTo::File(self.beside(Path::new(path))),
             },
-            reload: Some(Arc::new(FromFile { path: self.path.clone(), again: OnceLock::new() })),
+            // Set by a process that reloads its configuration.
+            reload: None,
             users: raw.users.as_ref().map(|file| self.beside(file.get_ref())),
         }
     }
@@ -301,6 +233,7 @@ impl Source<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plant::config::RawConfig;
 
     fn checked(access: &str) -> Result<AccessConfig, Vec<String>> {
         let text = format!("[plant]\nring = \"r\"\n[hub]\n[hub.access]\n{access}");

@@ -15,7 +15,7 @@ use super::{RawConfig, SimulatedFeed, Source};
 const MOST: usize = 100;
 
 /// Checks the text of a configuration. Returns the configuration to run with its simulated exchanges, or all faults.
-pub(super) fn check(path: &Path, text: &str) -> Result<(Config, Vec<SimulatedFeed>), Vec<anyhow::Error>> {
+pub(crate) fn check(path: &Path, text: &str) -> Result<(Config, Vec<SimulatedFeed>), Vec<anyhow::Error>> {
     let source = Source::of(path, text);
     let config = source.raw().and_then(|raw| source.check(raw));
     let mut faults = source.faults.into_inner();

@@ -1,4 +1,4 @@
-//! Files that a killed plant leaves behind: its ring and its counters.
+//! Files that a killed plant leaves behind: its ring, its counters and its configuration.
 
 /// Removes the files in shared memory of a process that has ended.
 pub(crate) fn remove(process: u32) {
@@ -8,7 +8,7 @@ pub(crate) fn remove(process: u32) {
         if ring.publisher.pid != process || tapeline_ring::remove(&name, false).is_err() {
             continue;
         }
-        for ending in ["stat", "stat-next", "images"] {
+        for ending in ["stat", "stat-next", "images", "config"] {
             let _ = std::fs::remove_file(ring.path.with_file_name(format!("tapeline.{name}.{ending}")));
         }
     }
