@@ -208,7 +208,7 @@ fn json(value: &Value) -> String {
             ' '..='~' => ascii.push(c),
             // Only strings have such characters.
             _ => {
-                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| ascii.push_str(&format!("\\u{unit:04x}")))
+                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| ascii.push_str(&format!("\\u{unit:04x}")));
             }
         }
     }

@@ -444,7 +444,7 @@ mod tests {
     use crate::ItemId;
     use crate::State;
     use crate::bridge::{Epoch, LONGEST_MESSAGE, Packer, PackerSettings};
-    use crate::tick::{Flags, Header, Kind};
+    use crate::tick::Header;
 
     #[derive(Default)]
     struct Taken(Vec<u64>);

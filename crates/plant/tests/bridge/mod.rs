@@ -5,9 +5,8 @@ mod invariants;
 use proptest::prelude::*;
 use tapeline_feed::history::Limits;
 use tapeline_feed::moldudp64::retransmit::ServerSettings;
-use tapeline_measure::Nanos;
 use tapeline_plant::bridge::{Packer, PackerSettings};
-use tapeline_plant::tick::{Flags, Header, Kind, Tick};
+use tapeline_plant::tick::{Header, Tick};
 use tapeline_plant::{ItemId, Seq, State};
 
 /// A tick with this sequence.
