@@ -1,6 +1,8 @@
 //! Parsers for values on a command line: durations, rates, sizes, lists of cores. Each is a value parser for clap
 //! (`#[arg(value_parser = arguments::duration)]`); the error text names the expected form.
 
+use std::net::SocketAddrV6;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -34,6 +36,15 @@ pub fn some_duration(text: &str) -> Result<Duration, String> {
         Duration::ZERO => Err(format!("'{text}' is zero; at least 1ns is needed")),
         duration => Ok(duration),
     }
+}
+
+/// An address with its port, in numbers: `127.0.0.1:26400`. Names are not looked up.
+pub fn address<A: FromStr>(text: &str) -> Result<A, String> {
+    let expected = |_| match text.parse::<SocketAddrV6>() {
+        Ok(_) => "an address of IPv4 is expected".to_owned(),
+        Err(_) => "an address and a port in numbers are expected, such as 127.0.0.1:26400".to_owned(),
+    };
+    text.parse().map_err(expected)
 }
 
 /// A count, usually per second: `250000`, `250k`, `1M`, `1.5M`, `2G`.
@@ -217,6 +228,17 @@ mod tests {
         }
         for text in ["", "k", "-1", "1MB", "fast", "1.5", "0.0001k", "99999999999999999999G"] {
             assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_numbers_with_a_port() {
+        use std::net::{SocketAddr, SocketAddrV4};
+        assert_eq!(address("127.0.0.1:9"), Ok("127.0.0.1:9".parse::<SocketAddrV4>().unwrap()));
+        assert!(address::<SocketAddr>("[::1]:9").is_ok());
+        assert_eq!(address::<SocketAddrV4>("[::1]:9").unwrap_err(), "an address of IPv4 is expected");
+        for text in ["", "localhost:9", "127.0.0.1", "127.0.0.1:65536", "300.0.0.1:9"] {
+            assert!(address::<SocketAddrV4>(text).unwrap_err().contains("such as 127.0.0.1:26400"), "{text}");
         }
     }
 

@@ -120,8 +120,6 @@ pub(super) fn bare_time(value: Time, at: usize, room: &mut Room) -> Option<usize
     let digits = (parts << 8).wrapping_sub(tens * ((10 << 8) - 1));
     put(room, at, digits | u64::from_le_bytes(*b"00:00:00"));
     // The same for three digits each: by 100, exact up to 999, and by 10. The last digit is behind the word.
-    let thousands =
-        u64::from(value.millisecond) | u64::from(value.microsecond) << 24 | u64::from(value.nanosecond) << 48;
     if thousands == 0 {
         return Some(at + 8);
     }

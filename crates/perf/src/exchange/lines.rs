@@ -4,6 +4,7 @@ use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use clap::Args;
+use tapeline_console::arguments;
 use tapeline_console::failure::of_socket;
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Pacer, Waiting};
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, Args)]
 pub struct Route {
     /// Second line (B), which carries the same datagrams
-    #[arg(long, value_name = "GROUP:PORT")]
+    #[arg(long, value_name = "GROUP:PORT", value_parser = arguments::address::<SocketAddrV4>)]
     pub(super) also: Option<SocketAddrV4>,
     /// Network interface, by name or address; with the default, nothing leaves this machine
     #[arg(long, value_name = "NAME|ADDRESS", default_value = "127.0.0.1")]

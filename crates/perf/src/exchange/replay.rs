@@ -31,7 +31,7 @@ pub struct Replay {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<FilePath>,
     /// Destination: a multicast group, or an address for unicast
-    #[arg(long, value_name = "GROUP:PORT")]
+    #[arg(long, value_name = "GROUP:PORT", value_parser = arguments::address::<SocketAddrV4>)]
     to: SocketAddrV4,
     #[command(flatten)]
     route: Route,
@@ -49,7 +49,7 @@ pub struct Replay {
     #[arg(long, value_parser = arguments::session)]
     session: Option<String>,
     /// Send only the captured datagrams that were addressed to this destination
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address::<SocketAddr>)]
     only: Option<SocketAddr>,
     /// Number of times to send everything
     #[arg(long = "loop", value_name = "TIMES", default_value_t = 1)]

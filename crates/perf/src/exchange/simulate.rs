@@ -50,7 +50,7 @@ const FILE_MIDNIGHT: Nanos = Nanos(1_577_941_200 * SECOND_NS);
     tapeline feed simulate --write day.pcap --messages 5M")]
 pub struct Simulate {
     /// Destination: a multicast group, or an address for unicast
-    #[arg(long, value_name = "GROUP:PORT", required_unless_present = "write")]
+    #[arg(long, value_name = "GROUP:PORT", required_unless_present = "write", value_parser = arguments::address::<SocketAddrV4>)]
     to: Option<SocketAddrV4>,
     #[command(flatten)]
     route: Route,

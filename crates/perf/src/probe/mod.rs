@@ -41,11 +41,11 @@ Examples:
 )]
 pub struct Probe {
     /// Listen at this address: a multicast group, or this host's own address
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address::<SocketAddrV4>)]
     listen: Option<SocketAddrV4>,
 
     /// Measure the path to this address
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address::<SocketAddrV4>)]
     to: Option<SocketAddrV4>,
 
     /// Network interface, by name or address; with the default, nothing leaves this machine

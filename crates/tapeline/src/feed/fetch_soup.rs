@@ -25,7 +25,7 @@ use crate::password;
     tapeline feed fetch-soup 127.0.0.1:26480 --session DAY1 --from 982 --count 3 --format json")]
 pub(crate) struct FetchSoup {
     /// Address and port of the server
-    #[arg(value_name = "ADDRESS:PORT")]
+    #[arg(value_name = "ADDRESS:PORT", value_parser = arguments::address::<SocketAddrV4>)]
     server: SocketAddrV4,
     /// User to log in as; the password is in --password-file or in TAPELINE_SOUP_PASSWORD
     #[arg(long, value_name = "NAME", value_parser = arguments::soup_user)]

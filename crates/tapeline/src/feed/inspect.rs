@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use tapeline_console::output::Progress;
-use tapeline_console::{FilePath, Format, Hinted, Stop, output, paths};
+use tapeline_console::{FilePath, Format, Hinted, Stop, arguments, output, paths};
 use tapeline_feed::capture::{self, Capture, Counts, FileFraming, ItchFile, Place, Recording, Skip};
 use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
@@ -49,7 +49,7 @@ pub(crate) struct InspectFeed {
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     records: usize,
     /// Read only captured traffic to this destination
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address::<SocketAddr>)]
     only: Option<SocketAddr>,
     /// How to treat an IEX sender that restarts at sequence 1 under the same session
     #[arg(long, default_value = "reset")]

@@ -35,7 +35,7 @@ pub(super) struct PastArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "ring")]
     feed: u16,
     /// Read only captured traffic to this destination
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address::<SocketAddr>)]
     only: Option<SocketAddr>,
     /// Session name, up to ten characters: for files of messages (TAPELINE if not given), or for a plant whose session
     /// began before the oldest tick in its ring

@@ -29,7 +29,7 @@ pub(crate) struct ServeRetransmit {
     #[command(flatten)]
     past: PastArgs,
     /// Local address to listen on; port 0 takes a free port
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address::<SocketAddrV4>)]
     listen: SocketAddrV4,
     /// Limit for one address, in bytes a second: the source address of a request can be forged
     #[arg(long, value_name = "SIZE", default_value = "4MB", value_parser = arguments::some_size)]

@@ -28,7 +28,7 @@ pub(crate) struct ServeSoup {
     #[command(flatten)]
     past: PastArgs,
     /// Local address to listen on; port 0 takes a free port
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address::<SocketAddrV4>)]
     listen: SocketAddrV4,
     /// Accept only this user, with the password in --password-file or in TAPELINE_SOUP_PASSWORD [default: accept anyone]
     #[arg(long, value_name = "NAME", value_parser = arguments::soup_user)]

@@ -19,7 +19,7 @@ use tapeline_ring::Name;
     tapeline plant measure --ring relay --until-end-of-session     in another terminal; then start the feed")]
 pub(crate) struct RelayArgs {
     /// Group and port of a line of the feed, on the loopback interface; give it twice for lines A and B
-    #[arg(long = "line", value_name = "ADDRESS", required = true)]
+    #[arg(long = "line", value_name = "ADDRESS", required = true, value_parser = arguments::address::<SocketAddrV4>)]
     lines: Vec<SocketAddrV4>,
     /// Name of the ring
     #[arg(long, value_name = "NAME", default_value = "relay")]

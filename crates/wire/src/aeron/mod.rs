@@ -13,6 +13,7 @@ mod receiver;
 mod sender;
 mod threads;
 
+use std::fmt;
 use std::path::PathBuf;
 
 pub use self::connection::AeronChange;
@@ -29,6 +30,13 @@ pub struct AeronOptions {
     pub stream: i32,
     /// The folder of the driver's files; `None` for the usual one, `aeron-USER` in `/dev/shm`, or what `AERON_DIR` says.
     pub folder: Option<PathBuf>,
+}
+
+impl fmt::Display for AeronOptions {
+    /// Writes the channel and the stream.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, stream {}", self.channel, self.stream)
+    }
 }
 
 /// Checks the form of a channel; what its parameters mean, only a driver knows.

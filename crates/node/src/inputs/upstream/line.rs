@@ -30,7 +30,7 @@ impl fmt::Display for UpstreamLine {
         match self {
             Self::Udp(line) => line.address.fmt(f),
             #[cfg(feature = "aeron")]
-            Self::Aeron(options) => write!(f, "{}, stream {}", options.channel, options.stream),
+            Self::Aeron(options) => options.fmt(f),
         }
     }
 }

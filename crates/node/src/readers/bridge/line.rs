@@ -31,7 +31,7 @@ impl fmt::Display for BridgeLine {
         match self {
             Self::Udp(options) => options.destination.fmt(f),
             #[cfg(feature = "aeron")]
-            Self::Aeron(options) => write!(f, "{}, stream {}", options.channel, options.stream),
+            Self::Aeron(options) => options.fmt(f),
         }
     }
 }

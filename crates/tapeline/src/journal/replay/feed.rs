@@ -30,10 +30,10 @@ const TOGETHER_NS: i64 = 1_000_000;
 #[derive(Debug, Args)]
 pub(super) struct ToFeed {
     /// Send a feed's messages over UDP, to a multicast group, or to an address for unicast
-    #[arg(long, value_name = "GROUP:PORT", conflicts_with_all = ["onto", "then", "subscribers", "keep", "serve"])]
+    #[arg(long, value_name = "GROUP:PORT", conflicts_with_all = ["onto", "then", "subscribers", "keep", "serve"], value_parser = arguments::address::<SocketAddrV4>)]
     pub(super) to: Option<SocketAddrV4>,
     /// Second line (B), which carries the same datagrams
-    #[arg(long, value_name = "GROUP:PORT", requires = "to")]
+    #[arg(long, value_name = "GROUP:PORT", requires = "to", value_parser = arguments::address::<SocketAddrV4>)]
     also: Option<SocketAddrV4>,
     /// Network interface, by name or address; with the default, nothing leaves this machine
     #[arg(long, value_name = "NAME|ADDRESS", default_value = "127.0.0.1", requires = "to")]
