@@ -20,6 +20,10 @@ pub struct Usage {
     pub system_ns: u64,
     /// Resident memory in bytes, including touched shared segments.
     pub resident_bytes: u64,
+    /// The part of [`resident_bytes`](Self::resident_bytes) in shared memory. A page counts once for each place where it is
+    /// mapped: a ring's frames, which are mapped twice in a row, count twice.
+    #[serde(default)]
+    pub shared_bytes: u64,
     /// The highest resident memory so far, in bytes.
     pub peak_resident_bytes: u64,
     /// Number of threads.
@@ -76,6 +80,7 @@ impl Usage {
             system_ns: system.saturating_mul(ns_per_tick),
             // A process that has ended and was not waited for has no memory lines.
             resident_bytes: kibibytes(&status, "VmRSS").unwrap_or(0),
+            shared_bytes: kibibytes(&status, "RssShmem").unwrap_or(0),
             peak_resident_bytes: kibibytes(&status, "VmHWM").unwrap_or(0),
             threads,
             descriptors: descriptors(&path("fd"), process == "self"),

@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use tapeline_measure::{Clock, Environment, Evidence, Verdict, cores, judge, pin};
+use tapeline_measure::{Clock, Environment, Evidence, Usage, Verdict, cores, judge, pin};
 use tapeline_ring::Name;
 
 use self::clients::Clients;
@@ -119,7 +119,7 @@ struct Figures {
     quotes: Vec<Carried>,
     clients: Option<Rate>,
     /// Bytes: with the images alone, and with a client that has all of them open.
-    memory: Option<[u64; 2]>,
+    memory: Option<[Usage; 2]>,
 }
 
 /// A rate that was held, or was not.
@@ -355,11 +355,11 @@ impl Bench {
         // Its images are there once it answers for the last item.
         clients.connect(served.address, item_names(ITEMS - 1..ITEMS), false)?;
         clients.until("the last image", |clients| clients.tally.images >= 1)?;
-        let images = served.usage()?.resident_bytes;
+        let images = served.usage()?;
         let mut clients = Clients::new(0)?;
         clients.connect(served.address, item_names(0..ITEMS), true)?;
         clients.until("the last image", |clients| clients.tally.images >= ITEMS as u64)?;
-        self.figures.memory = Some([images, served.usage()?.resident_bytes]);
+        self.figures.memory = Some([images, served.usage()?]);
         drop(clients);
         market.end()?;
         served.end()?;
