@@ -120,6 +120,8 @@ struct Figures {
     clients: Option<Rate>,
     /// Bytes: with the images alone, and with a client that has all of them open.
     memory: Option<[Usage; 2]>,
+    /// ETA C's provider, whose consumer has all items.
+    eta_provider: Option<Usage>,
 }
 
 /// A rate that was held, or was not.
@@ -265,7 +267,9 @@ impl Bench {
             let took =
                 |summary: peers::Summary| summary.figure("Test Statistics", "Image retrieval time (sec)");
             self.figures.images_hub_eta_s.push(took(tools.eta_consumer(served.address, ITEMS)?)?);
-            self.figures.images_eta_s.push(took(tools.eta_pair(ITEMS)?)?);
+            let (summary, provider) = tools.eta_pair(ITEMS)?;
+            self.figures.images_eta_s.push(took(summary)?);
+            self.figures.eta_provider = Some(provider);
         }
         market.end()?;
         served.end()?;

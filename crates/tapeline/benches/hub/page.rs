@@ -52,9 +52,8 @@ fn write(page: &mut String, figures: &Figures, turns: usize, environment: &str) 
         writeln!(
             page,
             "## Memory\n\nThe hub's process with {} images: {:.1} MB of its own, {} bytes for each image; with one client that has all items \
-             open: {:.1} MB, {} bytes more for each item. Beside that it maps the ring, which all readers share: the system's resident memory \
-             counts that with {:.1} MB, as the frames are mapped twice in a row. (For the same items, LSEG's provider and consumer take 98 MB \
-             and 103 MB in C, 326 MB and 252 MB in C++.)",
+             open: {:.1} MB, {} bytes more for each item. Beside that the hub maps the ring, which all readers share; resident memory counts it \
+             with {:.1} MB, as the frames are mapped twice in a row.",
             thousands(ITEMS as u64),
             mb(own(images)),
             own(images) / ITEMS as u64,
@@ -62,6 +61,13 @@ fn write(page: &mut String, figures: &Figures, turns: usize, environment: &str) 
             own(client).saturating_sub(own(images)) / ITEMS as u64,
             mb(images.shared_bytes),
         )?;
+        if let Some(provider) = &figures.eta_provider {
+            writeln!(
+                page,
+                "\nETA C's provider, whose consumer has as many items open: {:.1} MB. It holds no image for each item: all are encoded from the messages of `MsgData.xml`.",
+                mb(own(provider)),
+            )?;
+        }
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use tapeline_measure::Usage;
 
 use crate::SERVICE;
 
@@ -62,15 +63,16 @@ impl Tools {
         summary(command)
     }
 
-    /// ETA C's pair: so many items without an update.
-    pub(crate) fn eta_pair(&self, items: usize) -> anyhow::Result<Summary> {
+    /// ETA C's pair: so many items without an update. Also what the provider used.
+    pub(crate) fn eta_pair(&self, items: usize) -> anyhow::Result<(Summary, Usage)> {
         let server = free_address()?;
         let folder = self.folder(server.port())?;
         let mut command = self.program("ProvPerf", 0, folder.path());
         command.args(["-p", &server.port().to_string(), "-serviceName", SERVICE, "-serviceId", "1"]);
         command.args(["-threads", "1", "-updateRate", "0", "-latencyUpdateRate", "0", "-runTime", "60"]);
-        let _provider = begin(command, server)?;
-        self.eta_consumer(server, items)
+        let provider = begin(command, server)?;
+        let summary = self.eta_consumer(server, items)?;
+        Ok((summary, Usage::of(provider.0.id())?))
     }
 
     /// EMA C++'s pair: so many items, at so many updates a second.
