@@ -245,7 +245,10 @@ impl Hub {
         for (id, stream) in ready {
             let Some(session) = self.sessions.get_mut(id) else { continue };
             if let Some(open) = self.shared.interest.stream_mut(id, stream) {
-                open.phase = StreamPhase::ImageOwed;
+                open.phase = match open.phase {
+                    StreamPhase::NoImage => StreamPhase::FirstImageOwed,
+                    _ => StreamPhase::ImageOwed,
+                };
             }
             session.session_state.owe(&session.provider, stream, PendingReply::Image);
             connections.with(id, |out| self.room(self.now, id, out));
@@ -330,7 +333,7 @@ impl Hub {
                     offered.ready.push((open.session, open.stream));
                     continue;
                 }
-                StreamPhase::ImageOwed | StreamPhase::GapOwed => continue,
+                StreamPhase::FirstImageOwed | StreamPhase::ImageOwed | StreamPhase::GapOwed => continue,
                 StreamPhase::NoImage if item.has_image => {
                     offered.ready.push((open.session, open.stream));
                     continue;

@@ -26,7 +26,9 @@ pub(crate) struct ItemSlot(u32);
 pub(crate) enum StreamPhase {
     /// There is no image to send yet.
     NoImage,
-    /// An image is pending, sent when there is capacity; it will contain all changes until then.
+    /// The first image is pending, sent when there is capacity; it will contain all changes until then.
+    FirstImageOwed,
+    /// Another image is pending in place of updates: the client is conflated.
     ImageOwed,
     /// As [`ImageOwed`](Self::ImageOwed), with a gap status before the image.
     GapOwed,

@@ -38,7 +38,10 @@ impl Hub {
             let Some(session) = session.filter(|session| is_meant(session, open)) else { continue };
             if is_over {
                 closed.push((open.session, open.stream));
-            } else if matches!(open.phase, StreamPhase::ImageOwed | StreamPhase::GapOwed) {
+            } else if matches!(
+                open.phase,
+                StreamPhase::FirstImageOwed | StreamPhase::ImageOwed | StreamPhase::GapOwed
+            ) {
                 continue;
             }
             let Session { provider, backlog, session_state } = session;

@@ -177,7 +177,7 @@ impl<'a> RequestHandler<'a> {
         (shared.streams, self.session_state.streams) = (shared.streams + 1, self.session_state.streams + 1);
         // An item whose source was paused for another client is old: a new image is requested.
         let has_image = has_image && !shared.interest.get(place).is_some_and(Item::is_old);
-        let phase = if has_image { StreamPhase::ImageOwed } else { StreamPhase::NoImage };
+        let phase = if has_image { StreamPhase::FirstImageOwed } else { StreamPhase::NoImage };
         let priority = request.priority.unwrap_or(USUAL);
         shared.interest.open(
             place,
