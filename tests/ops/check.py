@@ -9,9 +9,11 @@ end when the operator has done what docs/runbook.md says. Waiting times of the r
 
 import concurrent.futures
 import contextlib
+import http.server
 import json
 import os
 import pathlib
+import queue
 import re
 import resource
 import shutil
@@ -477,6 +479,68 @@ def dashboard(world):
     print(f"  {len(queries)} queries of the dashboard give data", flush=True)
 
 
+# Reads a push with OpenTelemetry's own messages, strictly, and prints what each metric is: its kind, its points.
+READS = """
+import sys
+from google.protobuf import json_format
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+request = json_format.Parse(sys.stdin.read(), ExportMetricsServiceRequest())
+for metric in request.resource_metrics[0].scope_metrics[0].metrics:
+    kind = metric.WhichOneof("data")
+    for point in getattr(metric, kind).data_points:
+        assert 0 < point.start_time_unix_nano <= point.time_unix_nano, point
+        labels = {one.key: one.value.string_value for one in point.attributes}
+        has = kind == "summary" or point.WhichOneof("value")
+        print(metric.name, kind, len(labels), has)
+"""
+
+
+def collector(world):
+    """A plant pushes to a collector what its page shows; OpenTelemetry's own messages can read it."""
+    python = world.folder / "python"
+    subprocess.run([sys.executable, "-m", "venv", python], check=True)
+    pip = [python / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "opentelemetry-proto==1.45.2"]
+    subprocess.run(pip, check=True)
+    pushes = queue.Queue()
+
+    class Collector(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            pushes.put((self.path, self.headers["Content-Type"], body))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        endpoint = f"http://127.0.0.1:{server.server_port}/v1/metrics"
+        plant = Plant(world, "otlp", f'[journal]\nfolder = "journal"\n[otlp]\nendpoint = "{endpoint}"\nevery = "1s"\n')
+        plant.exchange()
+        until("ticks", lambda: world.query(f'tapeline_ticks_total{{instance="{plant.web}"}} > 100'))
+        # What was pushed before is older.
+        while not pushes.empty():
+            pushes.get()
+        pushes.get(timeout=PATIENCE_S)
+        path, kind, body = pushes.get(timeout=PATIENCE_S)
+        assert (path, kind) == ("/v1/metrics", "application/json"), (path, kind)
+        read = subprocess.run([python / "bin/python", "-c", READS], input=body, stdout=subprocess.PIPE, check=True)
+        pushed = [line.split() for line in read.stdout.decode().splitlines()]
+        with urllib.request.urlopen(f"http://{plant.web}/metrics", timeout=10) as answer:
+            page = answer.read().decode()
+        kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
+        shown = {re.match(r"\w+", line)[0] for line in page.splitlines() if line[0] != "#" and not line.endswith("NaN")}
+        shown = {re.sub("^(tapeline_latency_seconds)_(sum|count)$", r"\1", name) for name in shown}
+        assert {name for name, *_ in pushed} == shown, {name for name, *_ in pushed} ^ shown
+        for name, kind, *_ in pushed:
+            assert {"counter": "sum"}.get(kinds[name], kinds[name]) == kind, (name, kind)
+        assert ["tapeline_ticks_total", "sum", "0", "as_int"] in pushed, pushed
+        server.shutdown()
+        print(f"  {len(shown)} metrics in {len(pushed)} points reach a collector", flush=True)
+
+
 def documented(alerts):
     """The rules, the runbook and the faults name the same alerts."""
     runbook = (ROOT / "docs/runbook.md").read_text()
@@ -491,11 +555,12 @@ def main():
         subprocess.run(["promtool", *command.split()], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     alerts = re.findall(r"- alert: (\w+)", (ROOT / "ops/prometheus/tapeline.rules.yml").read_text())
     documented(alerts)
-    unknown = set(wanted) - set(alerts) - {"dashboard"}
-    assert not unknown, f"no alert {', '.join(unknown)}; there are {', '.join(alerts)}, and dashboard"
+    others = {"dashboard": dashboard, "collector": collector}
+    unknown = set(wanted) - set(alerts) - set(others)
+    assert not unknown, f"no alert {', '.join(unknown)}; there are {', '.join(alerts)}, and {', '.join(others)}"
     # One fault may make several alerts fire.
     checks = {FAULTS[alert]: None for alert in alerts if not wanted or alert in wanted}
-    checks |= {} if wanted and "dashboard" not in wanted else {dashboard: None}
+    checks |= {check: None for name, check in others.items() if not wanted or name in wanted}
     world = World(tapeline)
     failed = []
     try:

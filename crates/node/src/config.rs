@@ -21,6 +21,7 @@ use crate::hub::HubConfig;
 use crate::image_server::ImageServerConfig;
 use crate::journal::JournalConfig;
 use crate::kdb::KdbConfig;
+use crate::otlp::OtlpConfig;
 use crate::upstream::UpstreamConfig;
 
 /// The checked configuration of a plant.
@@ -70,6 +71,8 @@ pub struct Config {
     pub bridge: Option<BridgeConfig>,
     /// The plant above whose ticks this plant publishes. It excludes every other input.
     pub upstream: Option<UpstreamConfig>,
+    /// The collector of OpenTelemetry to which metrics are pushed.
+    pub otlp: Option<OtlpConfig>,
     /// A media driver of Aeron in this process, for lines of the bridge and for other programs of this machine. Needs the feature `aeron`.
     pub aeron_driver: Option<AeronDriverConfig>,
 }
@@ -124,6 +127,7 @@ impl Config {
             hub: None,
             bridge: None,
             upstream: None,
+            otlp: None,
             aeron_driver: None,
         }
     }

@@ -47,6 +47,6 @@ pub use self::inputs::{queue, soup, sources, upstream};
 pub use self::liveness::Liveness;
 pub use self::plant::{Ended, Plant};
 pub use self::readers::{
-    bridge, cursor, hub, image_server, journal, journal_follower, kdb, stat, ticks, web, zeromq,
+    bridge, cursor, hub, image_server, journal, journal_follower, kdb, otlp, stat, ticks, web, zeromq,
 };
 pub use self::stop::Stop;

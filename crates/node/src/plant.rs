@@ -29,6 +29,7 @@ use crate::inputs::venue::VenueInput;
 use crate::journal::{Gate, RunningJournal};
 use crate::kdb::publishing::Publishing;
 use crate::kdb::{KdbReport, RunningKdb};
+use crate::otlp::Otlp;
 use crate::readers::counting::{
     Counting, FeedFigures, LatestSnapshot, PlantFigures, Served, SnapshotWriter, snapshots_between,
 };
@@ -254,6 +255,7 @@ struct Threads {
     bridge: Option<RunningBridge>,
     image_server: Option<Reader<()>>,
     web: Option<Server>,
+    otlp: Option<Otlp>,
     counting: Counting,
     latest: Arc<LatestSnapshot>,
     #[cfg(feature = "aeron")]
@@ -311,6 +313,8 @@ impl Threads {
             Some(hub) => web::open(hub, &latest)?,
             None => None,
         };
+        let push = |otlp| Otlp::start(otlp, &latest, events);
+        let otlp = config.otlp.take().map(push).transpose()?;
         let page = web.as_ref().map(Server::address);
         let zeromq = config.hub.as_mut().and_then(|hub| hub.zeromq.take());
         let most_tick = ring_options(config).longest_frame();
@@ -351,6 +355,7 @@ impl Threads {
             bridge,
             image_server,
             web,
+            otlp,
             counting,
             latest,
             #[cfg(feature = "aeron")]
@@ -405,6 +410,7 @@ impl Threads {
         }
         report.journal = journal.and_then(|journal| failed.unless(journal.reader.end()));
         drop(self.web);
+        drop(self.otlp);
         drop(self.counting);
         #[cfg(feature = "aeron")]
         drop(self.aeron_driver);

@@ -9,6 +9,7 @@ mod faults;
 pub(crate) mod hub;
 mod journal;
 mod kdb;
+mod otlp;
 mod port_conflicts;
 pub(crate) mod recovery;
 mod simulated;
@@ -79,6 +80,7 @@ struct RawConfig {
     #[serde(default)]
     upstream: Vec<Spanned<bridge::RawUpstream>>,
     aeron: Option<Spanned<aeron::RawAeron>>,
+    otlp: Option<otlp::RawOtlp>,
 }
 
 #[derive(Deserialize)]
@@ -278,6 +280,7 @@ impl Source<'_> {
             aeron_driver: self.aeron(raw.aeron.as_ref(), bridge.as_mut(), upstream.as_mut()),
             bridge,
             upstream,
+            otlp: raw.otlp.and_then(|otlp| self.sound(self.otlp(&otlp))),
             images,
             kdb,
             journal: raw.journal.as_ref().map(|journal| self.journal(journal)),

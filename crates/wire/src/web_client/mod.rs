@@ -5,19 +5,19 @@
 //! | `url.rs` | addresses such as `wss://host:9443/stream` |
 //! | `connection.rs` | a connection with time-outs, TLS inside if the address says so |
 //! | `websocket.rs` | a WebSocket |
-//! | `get.rs` | one HTTP request |
+//! | `request.rs` | one HTTP request |
 //!
 //! Every wait has a limit, and so has every buffer: a server can neither hold the thread nor fill the memory.
 
 mod connection;
-mod get;
+mod request;
 mod url;
 mod websocket;
 
 use std::io;
 use std::time::Duration;
 
-pub use get::{HttpAnswer, get};
+pub use request::{HttpAnswer, get, post_json};
 pub use url::{Url, UrlFault};
 pub use websocket::{WebReceived, WebSocketClient, WebText};
 

@@ -1,4 +1,5 @@
-//! `/metrics`: the counters in Prometheus's text format, version 0.0.4 (prometheus.io, "Exposition formats").
+//! The counters as metrics: their names, meanings and values, and `/metrics`, which is their form in Prometheus's text
+//! format, version 0.0.4 (prometheus.io, "Exposition formats").
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -10,10 +11,69 @@ use crate::stat::snapshot::{
     ThreadSign, UpstreamSnapshot,
 };
 
-struct Metric {
-    name: &'static str,
-    help: &'static str,
+/// A metric, which has any number of [values](MetricValue).
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
+    pub(crate) help: &'static str,
     write: fn(&mut Page<'_>),
+}
+
+/// What the values of a metric mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MetricKind {
+    Gauge,
+    Counter,
+    /// Quantiles, and the sum and the count of all samples.
+    Summary,
+}
+
+/// A value of a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MetricValue<'a> {
+    /// `_sum` or `_count` for these of a summary, otherwise empty.
+    pub(crate) suffix: &'static str,
+    pub(crate) labels: &'a [(&'a str, &'a str)],
+    pub(crate) number: Number,
+}
+
+/// A whole number, or a floating-point number, which may be NaN.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Number {
+    Whole(u64),
+    Real(f64),
+}
+
+impl From<u64> for Number {
+    fn from(number: u64) -> Self {
+        Self::Whole(number)
+    }
+}
+
+impl From<usize> for Number {
+    fn from(number: usize) -> Self {
+        Self::Whole(number as u64)
+    }
+}
+
+impl From<bool> for Number {
+    fn from(holds: bool) -> Self {
+        Self::Whole(holds.into())
+    }
+}
+
+impl From<f64> for Number {
+    fn from(number: f64) -> Self {
+        Self::Real(number)
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(number) => number.fmt(f),
+            Self::Real(number) => number.fmt(f),
+        }
+    }
 }
 
 macro_rules! metrics {
@@ -157,59 +217,91 @@ const METRICS: &[Metric] = metrics! {
 };
 
 impl Metric {
-    fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> MetricKind {
         match self.name {
-            "tapeline_latency_seconds" => "summary",
-            name if name.ends_with("_total") => "counter",
-            _ => "gauge",
+            "tapeline_latency_seconds" => MetricKind::Summary,
+            name if name.ends_with("_total") => MetricKind::Counter,
+            _ => MetricKind::Gauge,
         }
     }
 }
 
-pub(super) fn of(plant: &Snapshot, now: Nanos) -> String {
-    let mut page = Page { text: String::new(), name: "", plant, now };
-    for metric in METRICS {
-        let Metric { name, help, write } = metric;
-        let _ = writeln!(page.text, "# HELP {name} {help}\n# TYPE {name} {}", metric.kind());
-        page.name = name;
-        write(&mut page);
+impl MetricKind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Counter => "counter",
+            Self::Summary => "summary",
+        }
     }
-    page.text
 }
 
-/// The page written so far, and the metric being written.
+/// Gives each metric with its values.
+pub(crate) fn each_metric(plant: &Snapshot, now: Nanos, take: &mut dyn FnMut(&'static Metric, Entry<'_>)) {
+    for metric in METRICS {
+        take(metric, Entry::Metric);
+        let mut of_one = |value: MetricValue<'_>| take(metric, Entry::Value(value));
+        (metric.write)(&mut Page { take: &mut of_one, plant, now });
+    }
+}
+
+/// What [`each_metric`] gives: a metric, then its values.
+pub(crate) enum Entry<'a> {
+    Metric,
+    Value(MetricValue<'a>),
+}
+
+/// The metrics in Prometheus's text format.
+pub(super) fn of(plant: &Snapshot, now: Nanos) -> String {
+    let mut text = String::new();
+    each_metric(plant, now, &mut |metric, entry| {
+        let name = metric.name;
+        let _ = match entry {
+            Entry::Metric => {
+                writeln!(text, "# HELP {name} {}\n# TYPE {name} {}", metric.help, metric.kind().name())
+            }
+            Entry::Value(value) => write_value(&mut text, name, &value),
+        };
+    });
+    text
+}
+
+fn write_value(text: &mut String, name: &str, value: &MetricValue<'_>) -> fmt::Result {
+    let MetricValue { suffix, labels, number } = value;
+    write!(text, "{name}{suffix}")?;
+    for (at, (label, value)) in labels.iter().enumerate() {
+        write!(text, "{}{label}=\"", if at == 0 { '{' } else { ',' })?;
+        for character in value.chars() {
+            match character {
+                '\\' => text.push_str("\\\\"),
+                '"' => text.push_str("\\\""),
+                '\n' => text.push_str("\\n"),
+                other => text.push(other),
+            }
+        }
+        text.push('"');
+    }
+    writeln!(text, "{} {number}", if labels.is_empty() { "" } else { "}" })
+}
+
+/// The source of one metric's values.
 struct Page<'p> {
-    text: String,
-    name: &'static str,
+    take: &'p mut dyn FnMut(MetricValue<'_>),
     plant: &'p Snapshot,
     now: Nanos,
 }
 
 impl Page<'_> {
-    fn put(&mut self, labels: &[(&str, &str)], value: impl fmt::Display) {
+    fn put(&mut self, labels: &[(&str, &str)], value: impl Into<Number>) {
         self.put_as("", labels, value);
     }
 
-    fn put_as(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl fmt::Display) {
-        self.text.push_str(self.name);
-        self.text.push_str(suffix);
-        for (number, (label, text)) in labels.iter().enumerate() {
-            let _ = write!(self.text, "{}{label}=\"", if number == 0 { '{' } else { ',' });
-            for character in text.chars() {
-                match character {
-                    '\\' => self.text.push_str("\\\\"),
-                    '"' => self.text.push_str("\\\""),
-                    '\n' => self.text.push_str("\\n"),
-                    other => self.text.push(other),
-                }
-            }
-            self.text.push('"');
-        }
-        let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    fn put_as(&mut self, suffix: &'static str, labels: &[(&str, &str)], value: impl Into<Number>) {
+        (self.take)(MetricValue { suffix, labels, number: value.into() });
     }
 
     /// A value without labels.
-    fn one(&mut self, value: impl fmt::Display) {
+    fn one(&mut self, value: impl Into<Number>) {
         self.put(&[], value);
     }
 
@@ -242,7 +334,7 @@ impl Page<'_> {
         self.of(&self.plant.upstream, value);
     }
 
-    fn plant<T: fmt::Display>(&mut self, value: impl Fn(&Snapshot) -> T) {
+    fn plant<T: Into<Number>>(&mut self, value: impl Fn(&Snapshot) -> T) {
         self.one(value(self.plant));
     }
 
@@ -262,13 +354,13 @@ impl Page<'_> {
     /// 1 for the current state, 0 for the others.
     fn states(&mut self, labels: &[(&str, &str)], states: &[&str], current: &str) {
         for state in states {
-            self.put(&[labels, &[("state", *state)]].concat(), u8::from(*state == current));
+            self.put(&[labels, &[("state", *state)]].concat(), *state == current);
         }
     }
 
     fn info(&mut self) {
         let Snapshot { plant, ring, version, .. } = self.plant;
-        self.put(&[("plant", plant), ("ring", ring), ("version", version)], 1);
+        self.put(&[("plant", plant), ("ring", ring), ("version", version)], true);
     }
 
     fn threads(&mut self) {
@@ -320,7 +412,7 @@ impl Page<'_> {
 
     fn services(&mut self) {
         for service in self.plant.hub.iter().flat_map(|hub| &hub.services) {
-            self.put(&[("service", &service.name)], u8::from(service.up));
+            self.put(&[("service", &service.name)], service.up);
         }
     }
 
@@ -509,7 +601,7 @@ mod tests {
     fn the_operators_page_has_every_metric() {
         let page = include_str!("../../../../../docs/operating.md");
         for metric in METRICS {
-            let (name, kind) = (metric.name, metric.kind());
+            let (name, kind) = (metric.name, metric.kind().name());
             assert!(page.contains(&format!("| `{name}` | {kind} |")), "{name}, {kind}");
         }
     }

@@ -97,27 +97,7 @@ impl Source<'_> {
             }
         };
         let is_encrypted = url.is_encrypted() || snapshot_url.as_ref().is_some_and(Url::is_encrypted);
-        let tls = match (is_encrypted, &keys.ca) {
-            (false, None) => None,
-            (false, Some(ca)) => {
-                return Err(self.wrong(
-                    ca.span(),
-                    "ca is set, but no address asks for TLS",
-                    "such as url = \"wss://…\"",
-                ));
-            }
-            (true, Some(ca)) => Some(
-                Tls::client(&self.file(ca)?, TlsVersions::Both)
-                    .with_context(|| format!("{}: cannot use this certificate", self.at(&ca.span())))?,
-            ),
-            (true, None) => Some(Tls::client_of_system(TlsVersions::Both).map_err(|cause| {
-                self.wrong(
-                    keys.protocol.clone(),
-                    cause,
-                    "ca = \"ca.pem\" names a file of trusted certificates",
-                )
-            })?),
-        };
+        let tls = self.tls_for(is_encrypted, &keys.ca, &keys.protocol, "url = \"wss://…\"")?;
         let settings = VenueSettings::new(venue, symbols);
         Ok(Some(VenueStream { settings, url, snapshot_url, tls }))
     }
@@ -159,8 +139,31 @@ impl Source<'_> {
         Ok(names)
     }
 
-    /// An address of a venue.
-    fn url(
+    /// Trusted certificates, if an address asks for TLS: those of a file, or of this system. `place`: where the address is named.
+    pub(super) fn tls_for(
+        &self,
+        is_encrypted: bool,
+        ca: &Option<Spanned<PathBuf>>,
+        place: &source::Span,
+        example: &str,
+    ) -> anyhow::Result<Option<Tls>> {
+        match (is_encrypted, ca) {
+            (false, None) => Ok(None),
+            (false, Some(ca)) => {
+                let what = "ca is set, but no address asks for TLS";
+                Err(self.wrong(ca.span(), what, format!("such as {example}")))
+            }
+            (true, Some(ca)) => Tls::client(&self.file(ca)?, TlsVersions::Both)
+                .with_context(|| format!("{}: cannot use this certificate", self.at(&ca.span())))
+                .map(Some),
+            (true, None) => Tls::client_of_system(TlsVersions::Both).map(Some).map_err(|cause| {
+                self.wrong(place.clone(), cause, "ca = \"ca.pem\" names a file of trusted certificates")
+            }),
+        }
+    }
+
+    /// An address of a web server.
+    pub(super) fn url(
         &self,
         key: &str,
         given: &Option<Spanned<String>>,

@@ -28,17 +28,43 @@ pub struct HttpAnswer {
 /// # Errors
 /// [`WebError`]: the server cannot be reached, does not answer in time, or its answer is too long or not HTTP.
 pub fn get(url: &Url, tls: Option<&Tls>, limits: &WebLimits) -> Result<HttpAnswer, WebError> {
+    exchange(url, tls, limits, "GET", "Accept: application/json\r\n", &[])
+}
+
+/// Sends a document in JSON with POST. Redirections are not followed.
+///
+/// # Errors
+/// As [`get`].
+pub fn post_json(
+    url: &Url,
+    tls: Option<&Tls>,
+    limits: &WebLimits,
+    document: &[u8],
+) -> Result<HttpAnswer, WebError> {
+    let headers = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", document.len());
+    exchange(url, tls, limits, "POST", &headers, document)
+}
+
+fn exchange(
+    url: &Url,
+    tls: Option<&Tls>,
+    limits: &WebLimits,
+    method: &str,
+    headers: &str,
+    document: &[u8],
+) -> Result<HttpAnswer, WebError> {
     let until = tapeline_measure::instant() + limits.answer_time;
     let failed = |cause| WebError::Connection { host: url.authority(), cause };
     let wrong = |what| WebError::Http { host: url.authority(), what };
     let mut connection = WebConnection::dial(url, tls, limits)?;
     let head = format!(
-        "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: tapeline/{}\r\nAccept: application/json\r\nConnection: close\r\n\r\n",
+        "{method} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: tapeline/{}\r\n{headers}Connection: close\r\n\r\n",
         url.path(),
         url.authority(),
         env!("CARGO_PKG_VERSION")
     );
-    connection.write_all(head.as_bytes()).and_then(|()| connection.flush()).map_err(failed)?;
+    let request = [head.as_bytes(), document].concat();
+    connection.write_all(&request).and_then(|()| connection.flush()).map_err(failed)?;
     let (mut bytes, mut room) = (Vec::new(), vec![0; 64 << 10]);
     loop {
         match answer(&bytes, false) {
