@@ -309,13 +309,8 @@ impl Threads {
         let (hub_snapshots, of_hub) = snapshots_between();
         let begin = config.hub.as_ref().map(crate::hub::HubConfig::begin);
         let latest = Arc::new(LatestSnapshot::default());
-        let web = match &mut config.hub {
-            Some(hub) => web::open(hub, &latest)?,
-            None => None,
-        };
-        let push = |otlp| Otlp::start(otlp, &latest, events);
-        let otlp = config.otlp.take().map(push).transpose()?;
-        let page = web.as_ref().map(Server::address);
+        let web = config.hub.as_mut().map(|hub| web::open(hub, &latest)).transpose()?.flatten();
+        let otlp = config.otlp.take().map(|otlp| Otlp::start(otlp, &latest, events)).transpose()?;
         let zeromq = config.hub.as_mut().and_then(|hub| hub.zeromq.take());
         let most_tick = ring_options(config).longest_frame();
         let folder = config.journal.as_ref().map(|journal| journal.folder.clone());
@@ -335,7 +330,7 @@ impl Threads {
         let start_bridge = |bridge| RunningBridge::start(bridge, (gates, kept, after), events);
         let bridge = config.bridge.take().map(start_bridge).transpose()?;
         let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| {
-            let (address, web) = (hub.address.to_string(), page.map(|address| address.to_string()));
+            let (address, web) = (hub.address.to_string(), web.as_ref().map(|web| web.address().to_string()));
             (of_hub, snapshot::Hub { address, web, ..begin })
         });
         // Ends, and removes its file, before the plant has reported its end.

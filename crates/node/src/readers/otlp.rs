@@ -16,7 +16,7 @@ use tapeline_wire::web_client::{HttpAnswer, Url, WebError, WebLimits, post_json}
 use crate::error::Context;
 use crate::events::{Event, Events, Severity};
 use crate::readers::counting::LatestSnapshot;
-use crate::readers::web::metrics::{Entry, Metric, MetricKind, MetricValue, Number, each_metric};
+use crate::readers::web::metrics::{Metric, MetricEntry, MetricKind, MetricValue, Number, each_metric};
 use crate::stat::snapshot::Snapshot;
 
 /// Where and how often metrics are pushed.
@@ -74,7 +74,8 @@ impl Otlp {
 /// Why a push failed.
 fn outcome(pushed: Result<HttpAnswer, WebError>) -> Result<(), String> {
     let answer = pushed.map_err(|error| error.to_string())?;
-    let mut words = String::from_utf8_lossy(&answer.body).replace(|character: char| character.is_control(), " ");
+    let mut words =
+        String::from_utf8_lossy(&answer.body).replace(|character: char| character.is_control(), " ");
     if words.len() > LONGEST_WORDS {
         words.truncate(words.floor_char_boundary(LONGEST_WORDS));
     }
@@ -101,10 +102,7 @@ fn report(endpoint: &Url, outcome: Result<(), String>, is_well: &mut bool, event
         Err(why) if *is_well => {
             let text = format!("cannot push metrics to {endpoint}: {why}");
             let hint = "the plant tries again each time, and reports when it succeeds; /metrics of [hub.web] has the same numbers";
-            events.report(&Event {
-                hint: Some(hint.to_owned()),
-                ..Event::new(Severity::Warning, text)
-            });
+            events.report(&Event { hint: Some(hint.to_owned()), ..Event::new(Severity::Warning, text) });
             *is_well = false;
             return;
         }
@@ -118,8 +116,8 @@ fn report(endpoint: &Url, outcome: Result<(), String>, is_well: &mut bool, event
 fn document(plant: &Snapshot, now: Nanos) -> Value {
     let mut pushing = Pushing { metrics: Vec::new(), points: Vec::new(), of: None, plant, now };
     each_metric(plant, now, &mut |metric, entry| match entry {
-        Entry::Metric => pushing.begin(Some(metric)),
-        Entry::Value(value) => pushing.add(&value),
+        MetricEntry::Metric => pushing.begin(Some(metric)),
+        MetricEntry::Value(value) => pushing.add(&value),
     });
     pushing.begin(None);
     let (name, version) = ("tapeline", env!("CARGO_PKG_VERSION"));
@@ -153,13 +151,14 @@ impl Pushing<'_> {
     /// Ends a metric, which is left out if it has no values, and begins the next.
     fn begin(&mut self, next: Option<&'static Metric>) {
         let points = std::mem::take(&mut self.points);
-        let Some(metric) = std::mem::replace(&mut self.of, next).filter(|_| !points.is_empty()) else { return };
+        let Some(metric) = std::mem::replace(&mut self.of, next).filter(|_| !points.is_empty()) else {
+            return;
+        };
         let (kind, data) = match metric.kind() {
             MetricKind::Gauge => ("gauge", json!({ "dataPoints": points })),
             MetricKind::Summary => ("summary", json!({ "dataPoints": points })),
             MetricKind::Counter => {
-                let cumulative =
-                    json!({ "dataPoints": points, "aggregationTemporality": CUMULATIVE, "isMonotonic": true });
+                let cumulative = json!({ "dataPoints": points, "aggregationTemporality": CUMULATIVE, "isMonotonic": true });
                 ("sum", cumulative)
             }
         };
@@ -211,7 +210,7 @@ impl Pushing<'_> {
         let mut point = Map::new();
         point.insert("attributes".to_owned(), attributes(labels).into());
         point.insert("startTimeUnixNano".to_owned(), json!(self.plant.started_ns.to_string()));
-        point.insert("timeUnixNano".to_owned(), json!(self.now.0.max(0).to_string()));
+        point.insert("timeUnixNano".to_owned(), json!(self.now.0.to_string()));
         point
     }
 }
@@ -258,7 +257,8 @@ mod tests {
         let feed = &metric("tapeline_feed_messages_total").unwrap()["sum"]["dataPoints"][0];
         let label = json!([{ "key": "feed", "value": { "stringValue": "itch" } }]);
         assert_eq!((&feed["attributes"], &feed["asInt"]), (&label, &json!("7")));
-        let latency = metric("tapeline_latency_seconds").unwrap()["summary"]["dataPoints"].as_array().unwrap();
+        let latency =
+            metric("tapeline_latency_seconds").unwrap()["summary"]["dataPoints"].as_array().unwrap();
         assert_eq!(latency.len(), 2);
         assert_eq!(latency[1]["attributes"][0]["value"]["stringValue"], "b");
         assert_eq!(latency[0]["quantileValues"], json!([{ "quantile": 0.5, "value": 2.5e-6 }]));
@@ -275,7 +275,9 @@ mod tests {
         assert_eq!(answer(200, "{}"), Ok(()));
         assert_eq!(answer(200, "{\"partialSuccess\":{}}"), Ok(()));
         for refused in ["3", "\"3\""] {
-            let said = format!("{{\"partialSuccess\":{{\"rejectedDataPoints\":{refused},\"errorMessage\":\"old\"}}}}");
+            let said = format!(
+                "{{\"partialSuccess\":{{\"rejectedDataPoints\":{refused},\"errorMessage\":\"old\"}}}}"
+            );
             assert!(answer(200, &said).unwrap_err().starts_with("it refuses 3 of the values: "), "{said}");
         }
         let long = format!("no\u{7}{}", "ä".repeat(1_000));

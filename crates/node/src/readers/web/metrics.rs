@@ -237,16 +237,20 @@ impl MetricKind {
 }
 
 /// Gives each metric with its values.
-pub(crate) fn each_metric(plant: &Snapshot, now: Nanos, take: &mut dyn FnMut(&'static Metric, Entry<'_>)) {
+pub(crate) fn each_metric(
+    plant: &Snapshot,
+    now: Nanos,
+    take: &mut dyn FnMut(&'static Metric, MetricEntry<'_>),
+) {
     for metric in METRICS {
-        take(metric, Entry::Metric);
-        let mut of_one = |value: MetricValue<'_>| take(metric, Entry::Value(value));
+        take(metric, MetricEntry::Metric);
+        let mut of_one = |value: MetricValue<'_>| take(metric, MetricEntry::Value(value));
         (metric.write)(&mut Page { take: &mut of_one, plant, now });
     }
 }
 
 /// What [`each_metric`] gives: a metric, then its values.
-pub(crate) enum Entry<'a> {
+pub(crate) enum MetricEntry<'a> {
     Metric,
     Value(MetricValue<'a>),
 }
@@ -257,10 +261,10 @@ pub(super) fn of(plant: &Snapshot, now: Nanos) -> String {
     each_metric(plant, now, &mut |metric, entry| {
         let name = metric.name;
         let _ = match entry {
-            Entry::Metric => {
+            MetricEntry::Metric => {
                 writeln!(text, "# HELP {name} {}\n# TYPE {name} {}", metric.help, metric.kind().name())
             }
-            Entry::Value(value) => write_value(&mut text, name, &value),
+            MetricEntry::Value(value) => write_value(&mut text, name, &value),
         };
     });
     text

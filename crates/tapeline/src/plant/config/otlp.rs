@@ -64,7 +64,8 @@ mod tests {
             let fault = checked(&plant(otlp)).unwrap_err();
             assert!(fault.contains(expected), "{otlp}: {fault}");
         }
-        let config = checked(&plant("endpoint = \"http://localhost:4318/v1/metrics\"")).unwrap().otlp.unwrap();
+        let config =
+            checked(&plant("endpoint = \"http://localhost:4318/v1/metrics\"")).unwrap().otlp.unwrap();
         assert_eq!((config.endpoint.authority().as_str(), config.every), ("localhost:4318", USUAL_EVERY));
     }
 }
