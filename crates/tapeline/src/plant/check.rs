@@ -306,6 +306,9 @@ fn parts(config: &Config) -> Vec<Part> {
         let is = format!("the ticks of plant {plant} at {}; lines {}", upstream.catch_up, lines.join(", "));
         parts.push(Part::new("upstream", &upstream.name, is));
     }
+    if let Some(otlp) = &config.otlp {
+        parts.push(Part::new("otlp", &otlp.endpoint, format!("gets metrics every {:?}", otlp.every)));
+    }
     if let Some(hub) = &config.hub {
         parts.extend(of_hub(hub));
         if let Some(web) = &hub.web {
