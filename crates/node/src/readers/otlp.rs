@@ -95,21 +95,18 @@ fn outcome(pushed: Result<HttpAnswer, WebError>) -> Result<(), String> {
 
 /// Reports a change: pushes fail, or succeed again.
 fn report(endpoint: &Url, outcome: Result<(), String>, is_well: &mut bool, events: &Events) {
+    let was_well = std::mem::replace(is_well, outcome.is_ok());
     match outcome {
-        Ok(()) if !*is_well => {
+        Ok(()) if !was_well => {
             events.report(&Event::new(Severity::Note, format_args!("{endpoint} takes metrics again")));
         }
-        Err(why) if *is_well => {
+        Err(why) if was_well => {
             let text = format!("cannot push metrics to {endpoint}: {why}");
             let hint = "the plant tries again each time, and reports when it succeeds; /metrics of [hub.web] has the same numbers";
             events.report(&Event { hint: Some(hint.to_owned()), ..Event::new(Severity::Warning, text) });
-            *is_well = false;
-            return;
         }
-        Ok(()) => {}
-        Err(_) => return,
+        _ => {}
     }
-    *is_well = true;
 }
 
 /// All metrics as an `ExportMetricsServiceRequest`.
@@ -171,8 +168,8 @@ impl Pushing<'_> {
         }
         // JSON has no NaN.
         let number = match value.number {
-            // A 64-bit number is a text (protobuf.dev, "ProtoJSON format").
-            Number::Whole(number) => ("asInt", json!(number.to_string())),
+            // A signed number of 64 bits, which is a text (protobuf.dev, "ProtoJSON format"): with a larger one the collector refuses all.
+            Number::Whole(number) => ("asInt", json!(number.min(i64::MAX.unsigned_abs()).to_string())),
             Number::Real(number) if number.is_finite() => ("asDouble", json!(number)),
             Number::Real(_) => return,
         };
@@ -252,7 +249,7 @@ mod tests {
         let metric = |name: &str| metrics.iter().find(|metric| metric["name"] == name);
         let ticks = &metric("tapeline_ticks_total").unwrap()["sum"];
         assert_eq!((&ticks["isMonotonic"], &ticks["aggregationTemporality"]), (&json!(true), &json!(2)));
-        let point = json!({ "attributes": [], "startTimeUnixNano": "5", "timeUnixNano": "9", "asInt": u64::MAX.to_string() });
+        let point = json!({ "attributes": [], "startTimeUnixNano": "5", "timeUnixNano": "9", "asInt": i64::MAX.to_string() });
         assert_eq!(ticks["dataPoints"], json!([point]));
         let feed = &metric("tapeline_feed_messages_total").unwrap()["sum"]["dataPoints"][0];
         let label = json!([{ "key": "feed", "value": { "stringValue": "itch" } }]);
