@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use tapeline_measure::cores;
+use tapeline_node::stat::file;
 use tapeline_perf::run_folder::RunFolder;
 use tapeline_ring::Name;
 use tapeline_wire::udp::{ReceiveOptions, UdpReceiver};
 
 use super::journal::Kept;
 use super::words;
+use crate::plant::reload;
 
 /// What the plant offers to network clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,8 +155,10 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// Removes the ring: the plant removes it itself, unless it was killed.
+    /// Removes the ring and what else the plant showed: the plant does so itself, unless it was killed.
     fn drop(&mut self) {
+        let _ = file::remove(&self.ring);
+        reload::forget(&self.ring);
         let _ = tapeline_ring::remove(&self.ring, true);
     }
 }

@@ -125,8 +125,8 @@ pub(crate) struct Running {
     table: Mutex<Table>,
     /// The certificates of `[hub]` and of `[publishers]`.
     certificates: [Option<Tls>; 2],
-    /// The file in shared memory that shows other programs what the plant runs with.
-    shown: OnceLock<PathBuf>,
+    /// The file in shared memory that shows other programs what the plant runs with, while there is one.
+    shown: Mutex<Option<PathBuf>>,
     again: OnceLock<Again>,
 }
 
@@ -141,20 +141,22 @@ impl Running {
             path: paths::absolute(path),
             table: Mutex::new(text.parse().with_context(|| format!("{} has changed", paths::shown(&path)))?),
             certificates: certificates.map(|transport| transport.and_then(|transport| transport.tls.clone())),
-            shown: OnceLock::new(),
+            shown: Mutex::default(),
             again: OnceLock::new(),
         })
     }
 
-    /// Shows other programs of this user what the plant of a ring runs with, until this is dropped. Call when the plant
-    /// has the ring: before, the file may belong to another plant.
-    pub(crate) fn show_of(&self, ring: &Name) {
-        let _ = self.shown.set(shown_at(ring));
+    /// Shows other programs of this user what the plant of a ring runs with, until the result is dropped. Call when the
+    /// plant has the ring: before, the file may belong to another plant.
+    pub(crate) fn show_of(&self, ring: &Name) -> Shown<'_> {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown_at(ring));
         self.show();
+        Shown(self)
     }
 
     fn show(&self) {
-        let Some(path) = self.shown.get() else { return };
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(path) = &*shown else { return };
         let text = self.table.lock().unwrap_or_else(PoisonError::into_inner).to_string();
         if let Err(error) = replace(path, &text) {
             log::warning(format_args!(
@@ -247,9 +249,13 @@ impl Reload for Running {
     }
 }
 
-impl Drop for Running {
+/// The file that shows what a plant runs with. Drop it before the plant reports its end: whoever reads the report may kill
+/// the process. Threads of the plant that outlive an error have the [`Running`] itself.
+pub(crate) struct Shown<'a>(&'a Running);
+
+impl Drop for Shown<'_> {
     fn drop(&mut self) {
-        if let Some(path) = self.shown.get() {
+        if let Some(path) = self.0.shown.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = std::fs::remove_file(path);
         }
     }

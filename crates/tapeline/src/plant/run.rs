@@ -72,7 +72,7 @@ impl RunArgs {
             None => Some(Arc::clone(&running)),
         };
         let mut plant = Plant::open(config, &stop.flag().into(), &events::printed())?;
-        running.show_of(&plant.config().ring);
+        let shown = running.show_of(&plant.config().ring);
         reload.as_deref().map(Reload::begin).transpose()?;
         let exchanges: anyhow::Result<Vec<_>> = simulated.into_iter().map(SimulatedExchange::start).collect();
         let (mut exchanges, mut heartbeat) = (exchanges?, Heartbeat::of(plant.liveness()));
@@ -96,12 +96,10 @@ impl RunArgs {
                 supervised::stopping();
             }
         });
-        match self.format {
-            Format::Json => tapeline_console::output::print_json_line(plant.ready())?,
-            Format::Table => eprintln_ready(plant.config(), plant.ready()),
-        }
+        self.say_ready(&plant)?;
         supervised::ready();
         let Ended { report, refused, failed } = plant.run(self.until_end_of_session);
+        drop(shown);
         match self.format {
             Format::Json => tapeline_console::output::print_json_line(&report)?,
             Format::Table => report::print(&report)?,
@@ -135,6 +133,14 @@ impl RunArgs {
             Some(refused) => Err(refused).context("the plant cannot continue"),
         };
         code.map(Some)
+    }
+
+    fn say_ready(&self, plant: &Plant) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => return tapeline_console::output::print_json_line(plant.ready()),
+            Format::Table => eprintln_ready(plant.config(), plant.ready()),
+        }
+        Ok(())
     }
 }
 

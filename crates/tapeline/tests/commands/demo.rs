@@ -228,10 +228,11 @@ fn even_a_killed_demo_leaves_no_ring_and_no_process_behind() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = under_way(&folder.path().join("run"));
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
-    // The kernel signals each process of the demo; the plant removes its ring.
+    // The kernel signals each process of the demo; the plant removes its ring, and what it showed beside the ring.
     let errors = wait_for_all(&mut child);
     child.wait().unwrap();
     assert!(!ring(child.id()).exists(), "{errors}");
+    assert!(!Path::new(&format!("/dev/shm/tapeline.demo-{}.config", child.id())).exists(), "{errors}");
 }
 
 #[test]
