@@ -89,6 +89,12 @@ impl Body {
                     return Err(NotApplied::Undefined);
                 }
                 if !matches!(self, Self::Record(_)) {
+                    let (shapes, scratch) = (&mut *tools.shapes, &mut *tools.scratch);
+                    if let Some(record) = Record::of_known_shape((&list, bytes), tools.words, shapes, scratch)
+                    {
+                        *self = Self::Record(record);
+                        return Ok(());
+                    }
                     *self = Self::Record(Record::new(tools.shapes, tools.words));
                 }
                 let Self::Record(record) = self else { return Ok(()) };

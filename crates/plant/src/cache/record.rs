@@ -10,7 +10,9 @@ use std::hint::black_box;
 use tapeline_omm::rwf::Info;
 use tapeline_omm::{Dictionary, Fid, FieldList, Refused as NoRoom};
 
-use super::fields::{self, MOST_BYTES, MOST_SHORT, Merging, SHORT_HEAD, Stored, stored, walk};
+use super::fields::{
+    self, MOST_BYTES, MOST_SHORT, Merging, SHORT_HEAD, Stored, may_be_partial, stored, walk,
+};
 use super::limits::NotApplied;
 use super::shape::{Found, Put, Shape, ShapeId, Shapes};
 
@@ -76,6 +78,50 @@ impl Record {
         let shape =
             shapes.take(&[], words.map(|(number, _)| number), words.map(|(_, dictionary)| dictionary));
         Self { block: Box::default(), gaps: 0, shape, slots: 0, info: None }
+    }
+
+    /// Creates the record of a list whose fields, in this order, already are a shape: of nearly every image but the first one of its kind. Returns
+    /// `None` for any other list, a long value, and a text that may be partial.
+    pub(super) fn of_known_shape(
+        (list, bytes): (&FieldList<'_>, &[u8]),
+        words: Words<'_>,
+        shapes: &mut Shapes,
+        scratch: &mut Scratch,
+    ) -> Option<Self> {
+        let slots = u16::try_from(list.len()).ok().filter(|slots| *slots > 0 && list.set_data().is_none())?;
+        let entries = fields::entries_of(bytes);
+        let index_len = (usize::from(slots) + 1) * INDEX;
+        if entries.len() > MOST_BYTES {
+            return None;
+        }
+        scratch.fids.resize(slots.into(), Fid(0));
+        let mut block = vec![0; index_len + entries.len()].into_boxed_slice();
+        let (index, places) = block.split_at_mut_checked(index_len)?;
+        let ([ends @ .., end], _) = index.as_chunks_mut::<INDEX>() else { return None };
+        let mut at = 0;
+        for (begin, fid) in ends.iter_mut().zip(&mut scratch.fids) {
+            let [high, low, len] = chunk(entries, at)?;
+            if usize::from(*len) > MOST_SHORT {
+                return None;
+            }
+            *begin = (at as u16).to_le_bytes();
+            *fid = Fid(i16::from_be_bytes([*high, *low]));
+            at += u32::from(SHORT_HEAD) + u32::from(*len);
+        }
+        // The whole list: at most 65,535 bytes.
+        if at as usize != entries.len() {
+            return None;
+        }
+        *end = (at as u16).to_le_bytes();
+        let (shape, texts) = shapes.find(&scratch.fids, words.map(|(number, _)| number))?;
+        for slot in texts {
+            let (begin, end) = place(index, usize::from(*slot))?;
+            if may_be_partial(entries.get(usize::from(begin)..usize::from(end))?) {
+                return None;
+            }
+        }
+        places.copy_from_slice(entries);
+        Some(Self { block, gaps: 0, shape: shapes.share(shape), slots, info: list.info() })
     }
 
     pub(super) fn release(self, shapes: &mut Shapes) {

@@ -1,6 +1,6 @@
 //! The field order that images share, and the position of each field in it.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -115,6 +115,8 @@ pub(super) struct Shape {
     table: Box<[u32]>,
     /// The entries of the last update; as many as there are slots.
     puts: Box<[Put]>,
+    /// The slots whose values may be partial updates of a text.
+    texts: Box<[u16]>,
     /// Shift of a hash to a place.
     shift: u32,
     dictionary: Option<u16>,
@@ -131,17 +133,18 @@ impl Shape {
             slots: fids.iter().map(|fid| Slot { fid: *fid, ripples_to: NONE }).collect(),
             table: vec![EMPTY; places].into_boxed_slice(),
             puts: Box::default(),
+            texts: Box::default(),
             shift,
             dictionary: number,
             ripples: false,
             users: 0,
             hash,
         };
+        let is_text = |fid: &Fid| dictionary?.data_type(*fid).filter(|kind| *kind == DataType::RMTES_STRING);
+        shape.texts = (0..).zip(fids).filter_map(|(slot, fid)| is_text(fid).map(|_| slot)).collect();
         for (slot, fid) in fids.iter().enumerate() {
-            let special = dictionary.is_some_and(|dictionary| {
-                dictionary.data_type(*fid) == Some(DataType::RMTES_STRING)
-                    || dictionary.ripples_to(*fid).is_some()
-            });
+            let ripples = dictionary.is_some_and(|dictionary| dictionary.ripples_to(*fid).is_some());
+            let special = is_text(fid).is_some() || ripples;
             shape.insert(u32::from(fid.0 as u16) << 16 | (slot as u32) << 1 | u32::from(special));
         }
         if let Some(dictionary) = dictionary {
@@ -226,8 +229,8 @@ impl Shape {
     }
 
     fn bytes(&self) -> usize {
-        let tables = size_of_val(&*self.slots) + size_of_val(&*self.table) + size_of_val(&*self.puts);
-        size_of::<Self>() + tables
+        let tables = size_of_val(&*self.slots) + size_of_val(&*self.table);
+        size_of::<Self>() + tables + size_of_val(&*self.puts) + size_of_val(&*self.texts)
     }
 }
 
@@ -237,6 +240,8 @@ pub(super) struct Shapes {
     shapes: Vec<Option<Shape>>,
     free: Vec<u32>,
     index: HashTable<u32>,
+    /// The last shape that was looked up: mostly the next one too.
+    last: u32,
     hasher: RandomState,
     bytes: usize,
 }
@@ -249,33 +254,63 @@ impl Shapes {
         number: Option<u16>,
         dictionary: Option<&Dictionary>,
     ) -> ShapeId {
-        let hash = self.hasher.hash_one((fids, number));
-        let is_same = |id: &u32| {
-            self.shapes.get(*id as usize).and_then(Option::as_ref).is_some_and(|shape| {
-                shape.dictionary == number && shape.slots.iter().map(|slot| slot.fid).eq(fids.iter().copied())
-            })
-        };
-        let id = match self.index.find(hash, is_same) {
-            Some(id) => *id,
-            None => {
-                let shape = Shape::new(fids, number, dictionary, hash);
-                self.bytes += shape.bytes();
-                let id = self.free.pop().unwrap_or(self.shapes.len() as u32);
-                match self.shapes.get_mut(id as usize) {
-                    Some(place) => *place = Some(shape),
-                    None => self.shapes.push(Some(shape)),
-                }
-                let shapes = &self.shapes;
-                self.index.insert_unique(hash, id, |id| {
-                    shapes.get(*id as usize).and_then(Option::as_ref).map_or(0, |shape| shape.hash)
-                });
-                id
-            }
-        };
-        if let Some(Some(shape)) = self.shapes.get_mut(id as usize) {
+        let hash = self.hash(fids, number);
+        if let Some(id) = self.find_hashed(hash, fids, number) {
+            return self.share(id);
+        }
+        let shape = Shape::new(fids, number, dictionary, hash);
+        self.bytes += shape.bytes();
+        let id = self.free.pop().unwrap_or(self.shapes.len() as u32);
+        match self.shapes.get_mut(id as usize) {
+            Some(place) => *place = Some(shape),
+            None => self.shapes.push(Some(shape)),
+        }
+        let shapes = &self.shapes;
+        self.index.insert_unique(hash, id, |id| {
+            shapes.get(*id as usize).and_then(Option::as_ref).map_or(0, |shape| shape.hash)
+        });
+        self.share(ShapeId(id))
+    }
+
+    /// Returns the shape of these fields if it is in use, and the slots of its texts. It is not a use of the shape, see [`share`](Self::share).
+    pub(super) fn find(&mut self, fids: &[Fid], number: Option<u16>) -> Option<(ShapeId, &[u16])> {
+        let mut id = ShapeId(self.last);
+        if !self.is(id, fids, number) {
+            id = self.find_hashed(self.hash(fids, number), fids, number)?;
+            self.last = id.0;
+        }
+        Some((id, self.shape(id)?.texts.as_ref()))
+    }
+
+    fn find_hashed(&self, hash: u64, fids: &[Fid], number: Option<u16>) -> Option<ShapeId> {
+        self.index.find(hash, |id| self.is(ShapeId(*id), fids, number)).map(|id| ShapeId(*id))
+    }
+
+    fn is(&self, id: ShapeId, fids: &[Fid], number: Option<u16>) -> bool {
+        self.shape(id).is_some_and(|shape| {
+            shape.dictionary == number && shape.slots.iter().map(|slot| slot.fid).eq(fids.iter().copied())
+        })
+    }
+
+    /// Four fields at once: an image is looked up by all its fields.
+    fn hash(&self, fids: &[Fid], number: Option<u16>) -> u64 {
+        let mut state = self.hasher.build_hasher();
+        let (fours, rest) = fids.as_chunks::<4>();
+        for [a, b, c, d] in fours {
+            let both = |high: &Fid, low: &Fid| u64::from(high.0 as u16) << 16 | u64::from(low.0 as u16);
+            state.write_u64(both(a, b) << 32 | both(c, d));
+        }
+        rest.iter().for_each(|fid| state.write_i16(fid.0));
+        number.hash(&mut state);
+        state.finish()
+    }
+
+    /// Begins one more use of a shape in use, which has to be [released](Self::release).
+    pub(super) fn share(&mut self, id: ShapeId) -> ShapeId {
+        if let Some(shape) = self.shape_mut(id) {
             shape.users += 1;
         }
-        ShapeId(id)
+        id
     }
 
     /// Releases one use; the last one removes the shape.
