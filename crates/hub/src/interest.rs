@@ -8,13 +8,13 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use tapeline_nanos::Nanos;
+use tapeline_omm::role::Name;
 use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::rwf::{Domain, Priority};
 use tapeline_plant::ItemId;
 use tapeline_plant::cache::{ItemKey, Slot};
 
 use crate::SessionId;
-use crate::name::Name;
 use crate::upstream::Upstream;
 use crate::views::ViewId;
 

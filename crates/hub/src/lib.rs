@@ -50,7 +50,6 @@ mod interest;
 mod lagging_streams;
 mod login;
 mod memory;
-mod name;
 mod notify;
 mod overflow_budget;
 mod parts;

@@ -24,6 +24,7 @@ pub mod acceptor;
 pub mod consumer;
 mod downloads;
 mod loading;
+mod name;
 pub mod ni_provider;
 mod peer;
 pub mod provider;
@@ -39,6 +40,7 @@ use crate::rwf::{DataState, StateCode, StreamState};
 use crate::{Refused, State};
 
 pub use loading::DownloadFailed;
+pub use name::Name;
 
 /// Result of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

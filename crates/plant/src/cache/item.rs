@@ -2,6 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
+use tapeline_omm::role::Name;
 use tapeline_omm::rwf::{
     DataState, DataType, Domain, Qos, RefreshHeader, State, StateCode, StatusHeader, StreamState,
 };
@@ -61,10 +62,10 @@ pub(super) enum Progress {
     Complete,
 }
 
-/// The texts of an item, contiguous in memory: name, group, permission data, text of the state.
+/// The texts of an item, contiguous in memory: name, group, permission data, text of the state. Mostly so short that they are in place.
 #[derive(Debug)]
 struct Labels {
-    bytes: Box<[u8]>,
+    bytes: Name,
     name: u8,
     group: u8,
     permission: u16,
@@ -83,7 +84,7 @@ impl Labels {
     fn new(name: &[u8], Texts { group, permission, text }: Texts<'_>) -> Self {
         let data = permission.unwrap_or_default();
         Self {
-            bytes: [name, group, data, text].concat().into_boxed_slice(),
+            bytes: [name, group, data, text].concat().as_slice().into(),
             // Lossless: the lengths of a key, a header and permission data are u8, u8 and u15.
             name: name.len() as u8,
             group: group.len() as u8,
@@ -192,6 +193,6 @@ impl Item {
     /// Returns the bytes of memory outside its place among the items.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
-        self.labels.bytes.len() + self.body.bytes()
+        self.labels.bytes.allocated() + self.body.bytes()
     }
 }

@@ -4,6 +4,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use crate::domain::OwnedState;
+use crate::role::Name;
 use crate::rwf::{Domain, Key};
 
 /// Handle of an open stream of a provider's connection. It is no longer valid once the stream is closed, even if the
@@ -48,11 +49,11 @@ pub(super) struct ProviderStream {
     pub(super) refusal: Option<Box<OwnedState>>,
 }
 
-/// Name of a stream's item, followed by its group unless that has two bytes: one allocation, because there may be a hundred
-/// thousand streams, and none for a group of two bytes, such as the default one and those of a hub's feeds.
+/// Name of a stream's item, followed by its group unless that has two bytes, such as the default one and those of a hub's
+/// feeds: mostly no allocation, because there may be a hundred thousand streams.
 #[derive(Debug)]
 pub(super) struct Texts {
-    bytes: Box<[u8]>,
+    bytes: Name,
     /// Length of the name, bytes.
     name: u16,
     /// The group, if it has two bytes; otherwise it follows the name.
@@ -111,7 +112,7 @@ impl ProviderStream {
         let short_group = group.try_into().ok();
         if short_group.is_none() || self.texts.short_group.is_none() {
             let kept = if short_group.is_none() { group } else { &[] };
-            self.texts.bytes = [self.name(), kept].concat().into();
+            self.texts.bytes = [self.name(), kept].concat().as_slice().into();
         }
         self.texts.short_group = short_group;
     }

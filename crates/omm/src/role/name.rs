@@ -1,18 +1,32 @@
-//! The name of an item.
+//! The bytes of an item's name.
 
 use std::ops::Deref;
 
 /// Maximum length of a name in place, bytes: nearly all are shorter, and an allocation takes 32 bytes and a cache miss in each search.
 const SHORT: usize = 22;
 
-/// A name, in place unless it is long.
+/// The name of an item, or other short bytes of an item, in place unless they are long.
 #[derive(Debug, Clone)]
-pub(crate) enum Name {
+pub struct Name(Bytes);
+
+#[derive(Debug, Clone)]
+enum Bytes {
     Short { len: u8, bytes: [u8; SHORT] },
     Long(Box<[u8]>),
 }
 
 const _: () = assert!(size_of::<Name>() == 24, "no more than a pointer, a length and a tag take");
+
+impl Name {
+    /// Returns the bytes of memory outside the value itself.
+    #[must_use]
+    pub fn allocated(&self) -> usize {
+        match &self.0 {
+            Bytes::Short { .. } => 0,
+            Bytes::Long(name) => name.len(),
+        }
+    }
+}
 
 impl Default for Name {
     fn default() -> Self {
@@ -27,9 +41,9 @@ impl From<&[u8]> for Name {
             Some(place) => {
                 place.copy_from_slice(name);
                 // At most 22.
-                Self::Short { len: name.len() as u8, bytes }
+                Self(Bytes::Short { len: name.len() as u8, bytes })
             }
-            None => Self::Long(name.into()),
+            None => Self(Bytes::Long(name.into())),
         }
     }
 }
@@ -39,9 +53,9 @@ impl Deref for Name {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        match self {
-            Self::Short { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
-            Self::Long(name) => name,
+        match &self.0 {
+            Bytes::Short { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Bytes::Long(name) => name,
         }
     }
 }
@@ -55,7 +69,7 @@ mod tests {
         let longest = [b'x'; 255];
         for len in 0..=longest.len() {
             let name = Name::from(&longest[..len]);
-            assert_eq!((&*name, matches!(name, Name::Short { .. })), (&longest[..len], len <= SHORT));
+            assert_eq!((&*name, matches!(name.0, Bytes::Short { .. })), (&longest[..len], len <= SHORT));
         }
         assert!(Name::default().is_empty());
     }
