@@ -13,10 +13,11 @@ mod lines;
 mod member_name;
 mod parts;
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 
 pub use download::{Download, DownloadError};
 pub use enumerations::{EnumeratedValue, EnumerationTable};
@@ -46,7 +47,9 @@ pub struct Dictionary {
     types: Table<DataType>,
     /// Index into `fields` of each id (taken as u16).
     places: Table<u16>,
-    names: HashMap<Box<str>, Fid, RandomState>,
+    /// Indexes in `fields`, by name: the names themselves are there.
+    names: HashTable<u16>,
+    hasher: RandomState,
     tables: Vec<EnumerationTable>,
     /// Index into `tables` of each id (taken as u16).
     enumerated: Table<u16>,
@@ -62,7 +65,8 @@ impl Default for Dictionary {
             member_names: Vec::new(),
             types: Table::of(DataType::UNKNOWN),
             places: Table::of(NONE),
-            names: HashMap::default(),
+            names: HashTable::new(),
+            hasher: RandomState::default(),
             tables: Vec::new(),
             enumerated: Table::of(NONE),
             field_tags: Vec::new(),
@@ -150,7 +154,24 @@ impl Dictionary {
     /// Returns the field with this name.
     #[must_use]
     pub fn field_named(&self, name: &str) -> Option<&FieldDefinition> {
-        self.field(*self.names.get(name)?)
+        let is_wanted = |place: &u16| self.field_at(*place).is_some_and(|field| *field.name == *name);
+        self.field_at(*self.names.find(self.hasher.hash_one(name), is_wanted)?)
+    }
+
+    fn field_at(&self, place: u16) -> Option<&FieldDefinition> {
+        self.fields.get(usize::from(place))
+    }
+
+    /// Adds a field with a new name and a new id.
+    fn push(&mut self, place: u16, field: FieldDefinition) {
+        self.types.set(field.fid, field.data_type);
+        self.places.set(field.fid, place);
+        self.member_names.push(MemberName::new(&field.name, field.data_type));
+        let hash = self.hasher.hash_one(&*field.name);
+        self.fields.push(field);
+        let (fields, hasher) = (&self.fields, &self.hasher);
+        let name = |place: &u16| fields.get(usize::from(*place)).map_or("", |field| &*field.name);
+        self.names.insert_unique(hash, place, |place| hasher.hash_one(name(place)));
     }
 
     /// Returns the field that receives the old value of `fid` when `fid` changes (its ripple field).

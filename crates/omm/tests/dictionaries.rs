@@ -97,7 +97,7 @@ fn the_standard_files_are_read_whole() {
                     quoted if quoted.starts_with('"') => quoted.trim_matches('"').as_bytes().to_vec(),
                     hex => vec![u8::from_str_radix(hex.trim_matches('#'), 16).unwrap()],
                 };
-                assert_eq!(value.display_bytes.as_ref(), display);
+                assert_eq!(value.display_bytes(), display);
                 assert_eq!(value.meaning.as_ref(), texts[1]);
             }
         }

@@ -74,8 +74,8 @@ pub struct EnumeratedValue {
     pub number: u16,
     /// Display text, with the padding blanks of the file.
     pub display: Box<str>,
-    /// Display text as the bytes of an RMTES string.
-    pub display_bytes: Box<[u8]>,
+    /// Display text as the bytes of an RMTES string, if they are not those of `display`.
+    rmtes: Option<Box<[u8]>>,
     /// Meaning, as the file states it.
     pub meaning: Box<str>,
 }
@@ -83,7 +83,15 @@ pub struct EnumeratedValue {
 impl EnumeratedValue {
     /// Returns a value whose display text is given as the bytes of an RMTES string.
     pub(super) fn new(number: u16, display: &[u8], meaning: &str) -> Self {
-        Self { number, display: text(display), display_bytes: display.into(), meaning: meaning.into() }
+        let text = text(display);
+        let rmtes = (text.as_bytes() != display).then(|| display.into());
+        Self { number, display: text, rmtes, meaning: meaning.into() }
+    }
+
+    /// Returns the display text as the bytes of an RMTES string.
+    #[must_use]
+    pub fn display_bytes(&self) -> &[u8] {
+        self.rmtes.as_deref().unwrap_or(self.display.as_bytes())
     }
 }
 

@@ -9,9 +9,9 @@
 //! Columns: name, long name, id, name of the field that it ripples to, Marketfeed type and length (with the length of
 //! the display text for enumerations), RWF type, maximum length of the RWF value in a cache.
 
+use super::Dictionary;
 use super::error::{DictionaryError, Problem};
 use super::lines::{Columns, Line, lines};
-use super::{Dictionary, MemberName};
 use crate::Fid;
 use crate::rwf::DataType;
 
@@ -189,19 +189,15 @@ pub(super) fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result
     if let Some(other) = dictionary.field(field.fid) {
         return Err(Problem::DuplicateFid { fid: field.fid, name: other.name.to_string() });
     }
-    if let Some(other) = dictionary.names.get(&field.name) {
-        return Err(Problem::DuplicateName { name: field.name.into(), fid: *other });
+    if let Some(other) = dictionary.field_named(&field.name) {
+        return Err(Problem::DuplicateName { fid: other.fid, name: field.name.into() });
     }
     // All 65,536 ids except 0 can be in use.
     let place = u16::try_from(dictionary.fields.len()).unwrap_or(super::NONE);
     if place == super::NONE {
         return Err(Problem::TooMany(usize::from(super::NONE)));
     }
-    dictionary.types.set(field.fid, field.data_type);
-    dictionary.places.set(field.fid, place);
-    dictionary.names.insert(field.name.clone(), field.fid);
-    dictionary.member_names.push(MemberName::new(&field.name, field.data_type));
-    dictionary.fields.push(field);
+    dictionary.push(place, field);
     Ok(())
 }
 

@@ -172,13 +172,13 @@ fn encode_table(
     definition: &SetDefinition<'_>,
     table: &EnumerationTable,
 ) -> Result<usize, Refused> {
-    let is_ascii = table.values().iter().all(|value| value.display_bytes.is_ascii());
+    let is_ascii = table.values().iter().all(|value| value.display_bytes().is_ascii());
     let text = if is_ascii { DataType::ASCII_STRING } else { DataType::RMTES_STRING };
     encode_element_set(room, definition, |set| {
         let values = table.values();
         array(set, DataType::INT, 2, &table.fids, |array, fid| array.value(&Value::Int(fid.0.into())))?;
         array(set, DataType::ENUM, 0, values, |array, value| array.value(&Value::Enum(value.number)))?;
-        array(set, text, 0, values, |array, value| array.item(&value.display_bytes))?;
+        array(set, text, 0, values, |array, value| array.item(value.display_bytes()))?;
         if definition.len() > ENUMERATION_SET_NORMAL {
             let ascii = DataType::ASCII_STRING;
             array(set, ascii, 0, values, |array, value| array.item(value.meaning.as_bytes()))?;
