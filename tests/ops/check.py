@@ -29,6 +29,7 @@ import urllib.parse
 import urllib.request
 
 from tracing import stopped_thread
+from venue import venue
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Far longer than anything here takes: a check that waits this long has failed.
@@ -274,6 +275,22 @@ def feed_has_more_symbols_than_items(world):
     plant.start()
     plant.exchange(symbols="100")
     world.clears("TapelineItemsRefused", plant)
+
+
+@fault("TapelineBookApart")
+def venue_does_not_know_a_symbol(world):
+    snapshot = {"type": "snapshot", "product_id": "BTC-USD", "bids": [["1", "2"]], "asks": [["3", "4"]]}
+    with venue(snapshot) as port:
+        feed = f'[[feed]]\nname = "coinbase"\nprotocol = "coinbase"\nurl = "ws://127.0.0.1:{port}/"\n'
+        plant = Plant(world, "venue", f'{feed}symbols = ["BTC-USD", "NO-SUCH"]\n', feed=False)
+        world.fires("TapelineBookApart", plant)
+        apart = world.query(f'tapeline_venue_book_joined{{instance="{plant.web}"}} == 0')
+        assert [one["metric"]["symbol"] for one in apart] == ["NO-SUCH"], apart
+        plant.kill()
+        plant.text = plant.text.replace(', "NO-SUCH"', "")
+        plant.start()
+        world.clears("TapelineBookApart", plant)
+        until("the book", lambda: world.query(f'tapeline_venue_book_joined{{instance="{plant.web}"}} == 1'))
 
 
 @fault("TapelineSourceAway")

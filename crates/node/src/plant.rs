@@ -25,7 +25,7 @@ use crate::image_server;
 use crate::inputs::intake::{Complaints, LONGEST_SLEEP, Source};
 use crate::inputs::recorded::Recorded;
 use crate::inputs::recovery::Recovery;
-use crate::inputs::venue::VenueInput;
+use crate::inputs::venue::{self, VenueInput};
 use crate::journal::{Gate, RunningJournal};
 use crate::kdb::publishing::Publishing;
 use crate::kdb::{KdbReport, RunningKdb};
@@ -730,6 +730,7 @@ impl Running {
             is_suspect: inlet.channel.damaged_from().is_some(),
             unknown_orders: inlet.channel.normaliser().unknown_orders(),
             kernel_drops: inlet.source.kernel_drops(),
+            venue: venue::figures(&inlet.channel),
         }));
         figures.feeds.extend(self.upstream.as_mut().map(Upstream::figures));
         figures.upstream = self.upstream.as_ref().map(Upstream::snapshot);

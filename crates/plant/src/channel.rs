@@ -13,6 +13,8 @@ mod orders;
 mod stage;
 mod venue;
 
+pub use venue::VenueConnection;
+
 use stage::{Output, Stage};
 
 use crate::publish::{Publish, Refused};
@@ -96,7 +98,7 @@ pub struct Channel {
     /// For each line, `true` if it was last reported as silent.
     silent: [bool; MAX_LINES],
     /// The connection of a venue's feed, which has no lines.
-    venue: Option<venue::VenueConnection>,
+    venue: Option<VenueConnection>,
 }
 
 impl Channel {

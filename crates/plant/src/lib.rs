@@ -65,7 +65,9 @@ mod state;
 pub mod tick;
 
 pub use body::session_begun;
-pub use channel::{Channel, ChannelCounters, ChannelSettings, MidnightBefore, PublishPolicy};
+pub use channel::{
+    Channel, ChannelCounters, ChannelSettings, MidnightBefore, PublishPolicy, VenueConnection,
+};
 pub use consolidation::{Consolidation, ConsolidationCounters, ConsolidationSettings, Participant};
 pub use gap_requests::{GapRequests, Look};
 pub use items::{ItemId, ItemSource, Items, TooManyItems};

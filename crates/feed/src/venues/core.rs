@@ -53,6 +53,30 @@ pub struct VenueCounters {
     pub gaps: u64,
 }
 
+/// The counters of one symbol of a venue's feed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SymbolCounters {
+    /// Messages that name the symbol.
+    pub messages: u64,
+    /// Snapshots that the book was joined with.
+    pub snapshots: u64,
+    /// Evidence of missing messages of the symbol.
+    pub gaps: u64,
+    /// When the last of the messages arrived.
+    pub arrived: Option<Nanos>,
+}
+
+/// A symbol of a venue's feed, seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VenueSymbol<'f> {
+    /// The symbol.
+    pub symbol: &'f str,
+    /// `true` if the book is joined with its snapshot.
+    pub is_joined: bool,
+    /// Its counters.
+    pub counters: SymbolCounters,
+}
+
 /// A result of the last message that was not returned yet.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "one or a few for each message, in a queue that stays")]
@@ -74,14 +98,24 @@ pub(super) struct Core {
     pub(super) counters: VenueCounters,
     /// The latest time that the venue has stated, ns since 1970 UTC.
     pub(super) latest_ns: u64,
+    /// The number of the present message, and when it arrived.
+    message: u64,
+    arrived: Option<Nanos>,
 }
 
 impl Core {
-    /// Returns the index of a symbol; counts a symbol that is not in the settings.
+    /// Returns the index of the symbol that a message is about, and counts the message, once however many of its parts name the symbol; counts a
+    /// symbol that is not in the settings.
     #[inline]
     pub(super) fn find(&mut self, symbol: &[u8]) -> Option<usize> {
         let found = std::str::from_utf8(symbol).ok().and_then(|symbol| self.by_symbol.get(symbol).copied());
         self.counters.unknown_symbols += u64::from(found.is_none());
+        let it = &mut self.instruments[found?];
+        if it.counted != self.message {
+            it.counted = self.message;
+            it.counters.messages += 1;
+            it.counters.arrived = self.arrived;
+        }
         found
     }
 
@@ -101,6 +135,7 @@ impl Core {
     pub(super) fn gap(&mut self, at: usize, kind: GapKind) {
         self.counters.gaps += 1;
         let it = &mut self.instruments[at];
+        it.counters.gaps += 1;
         if !matches!(kind, GapKind::Trades { .. }) {
             it.join = Join::Apart;
         }
@@ -174,6 +209,7 @@ impl Core {
         book.clear();
         self.set_levels(at, bids, asks)?;
         self.counters.snapshots += 1;
+        self.instruments[at].counters.snapshots += 1;
         Ok(())
     }
 }
@@ -225,6 +261,8 @@ impl VenueFeed {
                 refusals: VecDeque::new(),
                 counters: VenueCounters::default(),
                 latest_ns: 0,
+                message: 0,
+                arrived: None,
             },
             reading: Reading::default(),
             levels: Levels::default(),
@@ -259,6 +297,18 @@ impl VenueFeed {
         }
     }
 
+    /// Sets the time at which the next message arrived.
+    #[inline]
+    pub const fn arrives(&mut self, at: Nanos) {
+        self.core.arrived = Some(at);
+    }
+
+    /// Returns the time at which the last message arrived, if that was [set](Self::arrives).
+    #[must_use]
+    pub const fn arrived(&self) -> Option<Nanos> {
+        self.core.arrived
+    }
+
     /// Applies one message, and returns its first result; [`more`](Self::more) returns further ones.
     ///
     /// Costs one pass over the text and a search for each level; allocates only if a book gets deeper, or while differences wait for a snapshot.
@@ -267,6 +317,7 @@ impl VenueFeed {
     /// [`VenueFault`]: it was counted. A part of a damaged message may have had an effect on a book only if the text before the damage was a whole change.
     pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, VenueFault> {
         self.core.pending.clear();
+        self.core.message += 1;
         self.levels.begin();
         let read = match self.core.settings.venue {
             CryptoVenue::Binance => binance::apply(&mut self.core, &mut self.reading, bytes),
@@ -330,10 +381,10 @@ impl VenueFeed {
 
     /// Requests the snapshot of a symbol again, after a fetch that failed.
     pub fn snapshot_failed(&mut self, symbol: &str) {
-        if let Some(it) = self.core.find(symbol.as_bytes()).and_then(|at| self.core.instruments.get_mut(at))
-            && it.join == Join::Requested
+        if let Some(at) = self.core.by_symbol.get(symbol)
+            && self.core.instruments[*at].join == Join::Requested
         {
-            it.join = Join::Apart;
+            self.core.instruments[*at].join = Join::Apart;
         }
     }
 
@@ -353,6 +404,15 @@ impl VenueFeed {
     #[must_use]
     pub const fn counters(&self) -> &VenueCounters {
         &self.core.counters
+    }
+
+    /// Returns the state and the counters of each symbol, in the order of the settings.
+    pub fn symbols(&self) -> impl Iterator<Item = VenueSymbol<'_>> {
+        self.core.instruments.iter().map(|it| VenueSymbol {
+            symbol: &it.symbol,
+            is_joined: it.is_joined(),
+            counters: it.counters,
+        })
     }
 
     /// Returns the messages by kind, malformed ones excluded: `D` differences, `S` snapshots, `Q` best bids and asks, `T` trades, `O` others.
@@ -392,7 +452,11 @@ impl VenueFeed {
     pub fn reset(&mut self) {
         let settings = self.core.settings.clone();
         let (counters, by_letter) = (self.core.counters, std::mem::take(&mut self.by_letter));
+        let of_symbols = self.core.instruments.iter().map(|it| it.counters).collect::<Vec<_>>();
         *self = Self { by_letter, ..Self::new(settings) };
         self.core.counters = counters;
+        for (it, counters) in self.core.instruments.iter_mut().zip(of_symbols) {
+            it.counters = counters;
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
+use super::SymbolCounters;
 use super::decimal::{Decimal, are_equal, at_scale};
 use super::price_book::{Change, PriceBook};
 use crate::draft::{Changed, Conditions, Draft, DraftQuote, Reason, Trade, TradingStatus};
@@ -62,6 +63,9 @@ pub(super) struct VenueInstrument {
     pub(super) by_id: HashMap<u64, (Side, Decimal), foldhash::fast::RandomState>,
     /// The number of the last trade; 0 before the first.
     pub(super) trade_id: u64,
+    pub(super) counters: SymbolCounters,
+    /// The number of the message that was counted last.
+    pub(super) counted: u64,
     last: Option<Traded>,
     volume: Decimal,
     trades: u64,
@@ -81,6 +85,8 @@ impl VenueInstrument {
             waiting_bytes: 0,
             by_id: HashMap::default(),
             trade_id: 0,
+            counters: SymbolCounters::default(),
+            counted: 0,
             last: None,
             volume: Decimal { mantissa: 0, decimals: 0 },
             trades: 0,

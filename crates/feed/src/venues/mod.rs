@@ -35,7 +35,7 @@ mod price_book;
 
 use std::fmt;
 
-pub use self::core::{VenueCounters, VenueFeed};
+pub use self::core::{SymbolCounters, VenueCounters, VenueFeed, VenueSymbol};
 pub use price_book::PriceBook;
 
 /// A venue whose public streams are read.

@@ -3,7 +3,7 @@
 use tapeline_feed::itch::Side;
 use tapeline_feed::levels::MOST_LEVELS;
 use tapeline_feed::normalise::Instrument;
-use tapeline_feed::venues::{CryptoVenue, PriceBook, VenueFeed, VenueSettings};
+use tapeline_feed::venues::{CryptoVenue, PriceBook, VenueFeed, VenueSettings, VenueSymbol};
 
 use super::pieces;
 
@@ -19,7 +19,7 @@ pub(crate) fn messages(bytes: &[u8]) {
     (settings.max_levels, settings.max_waiting_bytes) = (MOST, 512);
     let mut feed = VenueFeed::new(settings);
     feed.connected();
-    let mut malformed = 0;
+    let (mut malformed, mut taken) = (0, 0);
     for piece in pieces(rest) {
         malformed += u64::from(feed.apply(piece).is_err());
         while feed.more().is_some() {}
@@ -33,6 +33,12 @@ pub(crate) fn messages(bytes: &[u8]) {
             let shown = feed.levels().of(instrument).map_or(0, |levels| levels.len());
             assert!(shown <= 2 * MOST_LEVELS && feed.image(instrument).is_some());
         }
+        let of_symbols =
+            |count: fn(&VenueSymbol<'_>) -> u64| feed.symbols().map(|symbol| count(&symbol)).sum::<u64>();
+        assert_eq!(feed.counters().snapshots, of_symbols(|symbol| symbol.counters.snapshots));
+        assert_eq!(feed.counters().gaps, of_symbols(|symbol| symbol.counters.gaps));
+        taken += 1;
+        assert!(feed.symbols().all(|symbol| symbol.counters.messages <= taken));
         while feed.next_request().is_some() {}
         while feed.next_gap().is_some() {}
         while feed.next_refusal().is_some() {}
@@ -70,6 +76,22 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
                     r#"{"e":"depthUpdate","E":1,"s":"S","U":3,"u":9,"pu":9,"b":[["1.5","0"]],"a":[]}"#,
                     r#"{"e":"trade","E":1,"T":1,"s":"T","t":5,"p":"7.5","q":"0.01","m":true}"#,
                     r#"{"u":400,"s":"S","b":"25.35","B":"31.21","a":"25.36","A":"40.66"}"#,
+                ],
+            ),
+        ),
+        (
+            "binance-futures",
+            stream(
+                0,
+                &[
+                    r#"{"data":{"e":"depthUpdate","E":1,"T":1,"s":"S","U":1,"u":4,"pu":0,"b":[["1.5","2"]],"a":[]}}"#,
+                    r#"{"snapshot":"S","data":{"lastUpdateId":3,"bids":[["1","2"]],"asks":[["3.25","4"]]}}"#,
+                    r#"{"e":"depthUpdate","E":1,"T":1,"s":"S","U":5,"u":9,"pu":4,"b":[["1.50","0.0"]],"a":[["3","1"]]}"#,
+                    r#"{"e":"depthUpdate","E":1,"T":1,"s":"S","U":12,"u":13,"pu":11,"b":[["1","0"]],"a":[]}"#,
+                    r#"{"snapshot":"S","data":{"lastUpdateId":2,"bids":[],"asks":[]}}"#,
+                    r#"{"snapshot":"S","data":{"lastUpdateId":12,"bids":[["1","2"]],"asks":[]}}"#,
+                    r#"{"e":"trade","E":1,"T":1,"s":"S","t":5,"p":"7.5","q":"0.01","X":"MARKET","m":true}"#,
+                    r#"{"e":"trade","E":1,"T":1,"s":"S","t":9,"p":"7.5","q":"0.01","X":"MARKET","m":false}"#,
                 ],
             ),
         ),

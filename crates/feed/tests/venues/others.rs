@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 use tapeline_feed::itch::Side;
-use tapeline_feed::venues::{CryptoVenue, GapKind, VenueFault, VenueFeed, VenueRequest, VenueSettings};
+use tapeline_feed::venues::{
+    CryptoVenue, GapKind, SymbolCounters, VenueFault, VenueFeed, VenueRequest, VenueSettings,
+};
+use tapeline_nanos::Nanos;
 
 use super::{apply, feed, gaps, requests, shown};
 
@@ -143,6 +146,42 @@ fn coinbase_trades_name_the_resting_side() {
     feed.connected();
     apply(&mut feed, &trade("last_match", 13));
     assert_eq!(gaps(&mut feed)[0].kind, GapKind::Trades { first: 11, last: 13 });
+}
+
+/// The counters of each symbol: a message counts once for a symbol, however many of its rows name the symbol.
+#[test]
+fn messages_snapshots_and_gaps_are_counted_for_each_symbol() {
+    let mut feed = VenueFeed::new(VenueSettings::new(CryptoVenue::Bitmex, ["XBTUSD", "ETHUSD"]));
+    feed.connected();
+    let of = |feed: &VenueFeed| {
+        let of_symbol = feed.symbols().map(|it| {
+            let SymbolCounters { messages, snapshots, gaps, arrived } = it.counters;
+            (it.symbol.to_owned(), it.is_joined, [messages, snapshots, gaps], arrived)
+        });
+        of_symbol.collect::<Vec<_>>()
+    };
+    let nothing = |symbol: &str| (symbol.to_owned(), false, [0; 3], None);
+    assert_eq!(of(&feed), [nothing("XBTUSD"), nothing("ETHUSD")]);
+    feed.arrives(Nanos(7));
+    apply(&mut feed, BITMEX_PARTIAL);
+    assert_eq!(of(&feed), [("XBTUSD".to_owned(), true, [1, 1, 0], Some(Nanos(7))), nothing("ETHUSD")]);
+    feed.arrives(Nanos(9));
+    let row = |symbol: &str| format!(r#"{{"symbol":"{symbol}","side":"Sell","size":1,"price":2}}"#);
+    let rows = [row("XBTUSD"), row("ETHUSD"), row("XBTUSD")].join(",");
+    apply(&mut feed, &format!(r#"{{"table":"trade","action":"insert","data":[{rows}]}}"#));
+    apply(
+        &mut feed,
+        r#"{"table":"orderBookL2","action":"update","data":[{"symbol":"XBTUSD","id":1,"side":"Buy","size":5}]}"#,
+    );
+    // A failed fetch of a snapshot is no message.
+    feed.snapshot_failed("ETHUSD");
+    let wanted = [
+        ("XBTUSD".to_owned(), false, [3, 1, 1], Some(Nanos(9))),
+        ("ETHUSD".to_owned(), false, [1, 0, 0], Some(Nanos(9))),
+    ];
+    assert_eq!(of(&feed), wanted);
+    feed.reset();
+    assert_eq!(of(&feed), wanted, "counters stay");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use tapeline_feed::venues::{VenueRequest, snapshot_message};
+use tapeline_feed::venues::{VenueRequest, VenueSymbol, snapshot_message};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{Channel, Refused, RingPublish, Sequencer};
 use tapeline_wire::web_client::WebText;
@@ -23,6 +23,7 @@ use super::queue::{self, Bytes, Exit};
 use crate::config::{Feed, VenueStream};
 use crate::error::Context;
 use crate::events::{Events, Kind, Severity};
+use crate::stat::snapshot::{SymbolSnapshot, VenueSnapshot};
 
 /// Maximum number of messages, and of their bytes, between the two threads.
 const MOST_QUEUED: usize = 16_384;
@@ -55,6 +56,25 @@ impl Bytes for FromVenue {
         };
         size_of::<Self>() + contents
     }
+}
+
+/// Returns the figures of a venue's feed for the counters; `None` for other protocols.
+pub(crate) fn figures(channel: &Channel) -> Option<VenueSnapshot> {
+    let (connection, feed) = channel.venue_view()?;
+    let symbols = feed.symbols().map(|VenueSymbol { symbol, is_joined, counters }| SymbolSnapshot {
+        symbol: symbol.to_owned(),
+        joined: is_joined,
+        messages: counters.messages,
+        snapshots: counters.snapshots,
+        gaps: counters.gaps,
+        heard_ns: counters.arrived.unwrap_or_default().0,
+    });
+    Some(VenueSnapshot {
+        connected: connection.is_connected(),
+        connections: connection.connections(),
+        heard_ns: feed.arrived().unwrap_or_default().0,
+        symbols: symbols.collect(),
+    })
 }
 
 /// A request with the number of the connection that it is for.

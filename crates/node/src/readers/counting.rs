@@ -25,7 +25,7 @@ use crate::readers::reader::Pulse;
 use crate::stat::file::CountersFile;
 use crate::stat::snapshot::{
     Backpressure, FeedSnapshot, Hub, Journal, LAYOUT, Outlet, Part, Process, ReaderSnapshot, Snapshot,
-    SourceSnapshot, Unserved, UpstreamSnapshot,
+    SourceSnapshot, Unserved, UpstreamSnapshot, VenueSnapshot,
 };
 
 /// How often this thread looks for new figures; the others write once a second.
@@ -119,7 +119,7 @@ pub(crate) struct SourceFigures {
     pub(crate) services: Vec<(String, source::SourceRole)>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FeedFigures {
     pub(crate) state: tapeline_plant::State,
     pub(crate) counters: tapeline_plant::ChannelCounters,
@@ -127,6 +127,7 @@ pub(crate) struct FeedFigures {
     pub(crate) is_suspect: bool,
     pub(crate) unknown_orders: u64,
     pub(crate) kernel_drops: u64,
+    pub(crate) venue: Option<VenueSnapshot>,
 }
 
 /// The last snapshot, for other threads.
@@ -397,6 +398,7 @@ fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
         feed.malformed = counters.malformed_messages;
         feed.ticks = counters.ticks;
         feed.kernel_drops = told.kernel_drops;
+        feed.venue.clone_from(&told.venue);
     }
     snapshot.sources =
         told.sources.iter().map(|told_of| merge_source(&snapshot.sources, told_of, told.at)).collect();

@@ -15,10 +15,25 @@ use crate::state::{Seen, State};
 
 /// The connection to a venue.
 #[derive(Debug, Default)]
-pub(super) struct VenueConnection {
+pub struct VenueConnection {
     /// The number of the last message.
     sequence: u64,
     is_connected: bool,
+    connections: u64,
+}
+
+impl VenueConnection {
+    /// Returns `true` while the feed is connected to the venue.
+    #[must_use]
+    pub const fn is_connected(&self) -> bool {
+        self.is_connected
+    }
+
+    /// Returns the number of connections so far; each after the first is a reconnect.
+    #[must_use]
+    pub const fn connections(&self) -> u64 {
+        self.connections
+    }
 }
 
 impl Channel {
@@ -38,10 +53,20 @@ impl Channel {
         }
     }
 
+    /// Returns the connection and the feed of a venue, to look at; `None` for other protocols.
+    #[must_use]
+    pub fn venue_view(&self) -> Option<(&VenueConnection, &VenueFeed)> {
+        match &self.stage.normaliser {
+            Normaliser::Venue(feed) => Some((self.venue.as_ref()?, feed)),
+            _ => None,
+        }
+    }
+
     /// Begins a connection: the feed [requests](VenueFeed::next_request) its subscriptions.
     pub fn venue_connected(&mut self) {
         if let Some(connection) = &mut self.venue {
             connection.is_connected = true;
+            connection.connections += 1;
         }
         if let Some(feed) = self.venue() {
             feed.connected();
@@ -92,6 +117,9 @@ impl Channel {
         let mut sequence = self.next_venue_sequence();
         self.stage.counters.messages += 1;
         self.stage.counters.message_bytes += bytes.len() as u64;
+        if let Some(feed) = self.venue() {
+            feed.arrives(wire);
+        }
         let applied = self.stage.normaliser.apply(bytes);
         while let Some(gap) = self.venue().and_then(VenueFeed::next_gap) {
             self.stage.gap(sequence, sequence, time, to)?;

@@ -2,12 +2,13 @@
 
 use tapeline_console::output::{self, table};
 use tapeline_measure::figures::{self, thousands};
-use tapeline_node::stat::snapshot::{Hub, Latency, Session, Snapshot};
+use tapeline_node::stat::snapshot::{Hub, Latency, Session, Snapshot, SymbolSnapshot};
 
 /// Resolution of the age of a state, in ns.
 const SECOND: u64 = 1_000_000_000;
-/// Maximum number of sessions to show; JSON has all of them.
+/// Maximum number of sessions, and of symbols of venues, to show; JSON has all of them.
 const MOST_SESSIONS: usize = 40;
+const MOST_SYMBOLS: usize = 40;
 
 pub(super) fn of(plant: &Snapshot) -> String {
     let mut text = format!(
@@ -73,7 +74,7 @@ pub(super) fn of(plant: &Snapshot) -> String {
         ));
         text.push_str(&drivers_lost(upstream.drivers_lost));
     }
-    for part in [feeds(plant), sources(plant), readers(plant)].into_iter().flatten() {
+    for part in [feeds(plant), venues(plant), sources(plant), readers(plant)].into_iter().flatten() {
         text.push_str(&format!("\n\n{part}"));
     }
     if let Some(hub) = &plant.hub {
@@ -108,6 +109,47 @@ fn feeds(plant: &Snapshot) -> Option<String> {
         ]);
     }
     (!plant.feeds.is_empty()).then(|| feeds.to_string())
+}
+
+/// The connections to crypto venues, and their symbols: those whose books are apart first.
+fn venues(plant: &Snapshot) -> Option<String> {
+    let ago = |heard_ns: u64| match heard_ns {
+        0 => "none yet".to_owned(),
+        _ => format!("{} ago", figures::duration(plant.written_ns.saturating_sub(heard_ns))),
+    };
+    let mut text = String::new();
+    let mut symbols: Vec<(&str, &SymbolSnapshot)> = Vec::new();
+    for feed in &plant.feeds {
+        let Some(venue) = &feed.venue else { continue };
+        text.push_str(&format!(
+            "venue        {} {}, {} reconnects, last message {}; {} of {} books joined\n",
+            shown(&feed.name),
+            if venue.connected { "connected" } else { "NOT CONNECTED" },
+            thousands(venue.connections.saturating_sub(1)),
+            ago(venue.heard_ns),
+            venue.symbols.iter().filter(|symbol| symbol.joined).count(),
+            venue.symbols.len(),
+        ));
+        symbols.extend(venue.symbols.iter().map(|symbol| (feed.name.as_str(), symbol)));
+    }
+    symbols.sort_by_key(|(_, symbol)| symbol.joined);
+    let mut table = table(["symbol", "feed", "book", "messages", "snapshots", "gaps", "last message"]);
+    for (feed, symbol) in symbols.iter().take(MOST_SYMBOLS) {
+        table.add_row([
+            shown(&symbol.symbol),
+            shown(feed),
+            if symbol.joined { "joined" } else { "APART" }.to_owned(),
+            thousands(symbol.messages),
+            thousands(symbol.snapshots),
+            thousands(symbol.gaps),
+            ago(symbol.heard_ns),
+        ]);
+    }
+    let more = match symbols.len().saturating_sub(MOST_SYMBOLS) {
+        0 => String::new(),
+        more => format!("\nand {more} more: --format json has all"),
+    };
+    (!text.is_empty()).then(|| format!("{text}\n{table}{more}"))
 }
 
 fn sources(plant: &Snapshot) -> Option<String> {
@@ -285,7 +327,34 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tapeline_node::stat::snapshot::{Hop, Journal, Outlet, Part, SourceSnapshot};
+    use tapeline_node::stat::snapshot::{
+        FeedSnapshot, Hop, Journal, Outlet, Part, SourceSnapshot, VenueSnapshot,
+    };
+
+    #[test]
+    fn a_venue_shows_its_connection_and_the_books_that_are_apart_first() {
+        let symbol = |number: u32| SymbolSnapshot {
+            symbol: format!("S{number}"),
+            joined: number != 41,
+            heard_ns: 1_000_000_000,
+            ..SymbolSnapshot::default()
+        };
+        let venue = VenueSnapshot {
+            connected: true,
+            connections: 3,
+            symbols: (0..42).map(symbol).collect(),
+            ..VenueSnapshot::default()
+        };
+        let feed = FeedSnapshot { name: "kraken".to_owned(), venue: Some(venue), ..FeedSnapshot::default() };
+        let text =
+            of(&Snapshot { written_ns: 3_000_000_000, feeds: vec![feed.clone()], ..Snapshot::default() });
+        let line =
+            "venue        kraken connected, 2 reconnects, last message none yet; 41 of 42 books joined\n";
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("and 2 more: --format json has all"), "{text}");
+        assert!(text.find("S41").unwrap() < text.find("S0 ").unwrap(), "{text}");
+        assert!(text.contains("APART") && text.contains("2.0 s ago"), "{text}");
+    }
 
     #[test]
     fn what_a_client_calls_itself_does_not_reach_the_terminal_as_it_is() {

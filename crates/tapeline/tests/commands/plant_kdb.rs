@@ -27,12 +27,12 @@ const TABLES: &str = "[kdb]\nport = 0\nlog_folder = \"logs\"\n\
     columns = [\"time timespan\", \"sym symbol\", \"bid float BID\", \"ask float ASK\", \"bsize long BIDSIZE\", \
     \"asize long ASKSIZE\"]\n";
 
-type Cell = Atom<Box<[u8]>>;
+pub(crate) type Cell = Atom<Box<[u8]>>;
 /// Rows of cells, by table.
-type Rows = BTreeMap<String, Vec<Vec<Cell>>>;
+pub(crate) type Rows = BTreeMap<String, Vec<Vec<Cell>>>;
 
 /// Adds the rows of an update, in any shape.
-fn add(rows: &mut Rows, update: &Value) {
+pub(crate) fn add(rows: &mut Rows, update: &Value) {
     let Value::List(parts) = update else { panic!("{update:?}") };
     let [_, Value::Atom(Atom::Symbol(table)), what] = &parts[..] else { panic!("{update:?}") };
     let columns = match what {
@@ -63,7 +63,7 @@ fn count(rows: &Rows, table: &str) -> usize {
     rows.get(table).map_or(0, Vec::len)
 }
 
-fn float(cell: &Cell) -> f64 {
+pub(crate) fn float(cell: &Cell) -> f64 {
     let Atom::Float(number) = cell else { panic!("{cell:?}") };
     *number
 }
@@ -564,7 +564,7 @@ fn a_plant_whose_log_fails_says_so_and_ends_its_journal_with_a_report() {
 }
 
 /// The body of the page server's answer.
-fn page(web: &str, path: &str) -> String {
+pub(crate) fn page(web: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(web).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {web}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();

@@ -1,6 +1,7 @@
 //! Plants on the streams of crypto venues, which a server of the tests plays behind TLS: whole, with lost messages, and with cuts.
 
 mod binance;
+mod clients;
 mod others;
 
 use std::collections::BTreeMap;

@@ -10,11 +10,11 @@ use zeromq::{Socket, SocketRecv, SubSocket};
 use crate::stage;
 
 /// One message: its topic, header and body.
-type Message = (String, Header, Value);
+pub(crate) type Message = (String, Header, Value);
 
 /// The header's fields, from their documented offsets.
 #[derive(Debug)]
-struct Header {
+pub(crate) struct Header {
     kind: u8,
     is_image: bool,
     number: u64,
@@ -30,7 +30,7 @@ impl Header {
 }
 
 /// Subscribes to everything, in its own thread.
-fn subscribe(address: &str) -> Receiver<Message> {
+pub(crate) fn subscribe(address: &str) -> Receiver<Message> {
     let (tell, told) = mpsc::channel();
     let address = format!("tcp://{address}");
     std::thread::spawn(move || {

@@ -160,6 +160,41 @@ pub struct FeedSnapshot {
     pub ticks: u64,
     /// Datagrams that the kernel dropped because the socket buffer was full.
     pub kernel_drops: u64,
+    /// The stream of a crypto venue, if the feed is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub venue: Option<VenueSnapshot>,
+}
+
+/// The stream of a crypto venue.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct VenueSnapshot {
+    /// `true` while the plant is connected to the venue.
+    pub connected: bool,
+    /// Connections so far; each after the first is a reconnect.
+    pub connections: u64,
+    /// Arrival of the last message, ns since 1970 UTC; 0 before the first.
+    pub heard_ns: u64,
+    /// The symbols, in the order of the configuration.
+    pub symbols: Vec<SymbolSnapshot>,
+}
+
+/// A symbol of a crypto venue.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct SymbolSnapshot {
+    /// The symbol, in the venue's notation.
+    pub symbol: String,
+    /// `true` if the book equals the venue's, by the venue's rule.
+    pub joined: bool,
+    /// Messages that name the symbol.
+    pub messages: u64,
+    /// Snapshots that the book was joined with.
+    pub snapshots: u64,
+    /// Evidence of missing messages.
+    pub gaps: u64,
+    /// Arrival of the last message that names the symbol, ns since 1970 UTC; 0 before the first.
+    pub heard_ns: u64,
 }
 
 /// An OMM source.

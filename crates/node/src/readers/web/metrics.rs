@@ -8,7 +8,7 @@ use tapeline_measure::Nanos;
 
 use crate::stat::snapshot::{
     BridgeSnapshot, FeedSnapshot, Hub, Journal, LATE_NS, Latency, Outlet, Session, Snapshot, SourceSnapshot,
-    ThreadSign, UpstreamSnapshot,
+    SymbolSnapshot, ThreadSign, UpstreamSnapshot, VenueSnapshot,
 };
 
 /// A metric, which has any number of [values](MetricValue).
@@ -114,6 +114,23 @@ const METRICS: &[Metric] = metrics! {
     tapeline_feed_malformed_total "Messages that could not be decoded" => feeds(|feed| feed.malformed);
     tapeline_feed_kernel_drops_total "Datagrams that the kernel dropped because the socket buffer was full"
         => feeds(|feed| feed.kernel_drops);
+    tapeline_venue_connected "1 while the plant is connected to the venue of the feed"
+        => venues(|venue| venue.connected);
+    tapeline_venue_connections_total "Connections made to the venue; each after the first is a reconnect"
+        => venues(|venue| venue.connections);
+    tapeline_venue_silent_seconds "Time since the venue's last message, since the plant's start if there was none"
+        => venue_silence();
+    tapeline_venue_book_joined "1 while the book of the symbol equals the venue's, by the venue's rule"
+        => symbols(|symbol| symbol.joined);
+    tapeline_venue_symbol_messages_total "Messages of the venue that name the symbol"
+        => symbols(|symbol| symbol.messages);
+    tapeline_venue_symbol_snapshots_total "Snapshots that the book of the symbol was joined with"
+        => symbols(|symbol| symbol.snapshots);
+    tapeline_venue_symbol_gaps_total "Times that messages of the symbol were found to be missing"
+        => symbols(|symbol| symbol.gaps);
+    tapeline_venue_symbol_silent_seconds
+        "Time since the last message that names the symbol, since the plant's start if there was none"
+        => symbol_silence();
     tapeline_source_up
         "1 while the provider is connected; non-interactive providers are listed only while connected"
         => sources(|source| usize::from(source.state == "connected"));
@@ -346,6 +363,36 @@ impl Page<'_> {
         self.plant.feeds.iter().for_each(|feed| self.put(&[("feed", &feed.name)], value(feed)));
     }
 
+    fn venues<T: Into<Number>>(&mut self, value: impl Fn(&VenueSnapshot) -> T) {
+        for feed in &self.plant.feeds {
+            feed.venue.iter().for_each(|venue| self.put(&[("feed", &feed.name)], value(venue)));
+        }
+    }
+
+    fn symbols<T: Into<Number>>(&mut self, value: impl Fn(&SymbolSnapshot) -> T) {
+        for feed in &self.plant.feeds {
+            for symbol in feed.venue.iter().flat_map(|venue| &venue.symbols) {
+                self.put(&[("feed", &feed.name), ("symbol", &symbol.symbol)], value(symbol));
+            }
+        }
+    }
+
+    fn venue_silence(&mut self) {
+        let silence = self.silence();
+        self.venues(|venue| silence(venue.heard_ns));
+    }
+
+    fn symbol_silence(&mut self) {
+        let silence = self.silence();
+        self.symbols(|symbol| silence(symbol.heard_ns));
+    }
+
+    /// Returns what computes the time since an arrival, in seconds.
+    fn silence(&self) -> impl Fn(u64) -> f64 + use<> {
+        let (now, started_ns) = (self.now.0, self.plant.started_ns);
+        move |heard_ns| seconds(now.saturating_sub(heard_ns.max(started_ns)))
+    }
+
     /// A value of each source. Two publishers may have the same name.
     fn sources(&mut self, value: impl Fn(&SourceSnapshot) -> usize) {
         for (number, source) in self.plant.sources.iter().enumerate() {
@@ -494,8 +541,18 @@ mod tests {
             feeds: vec![FeedSnapshot {
                 name: "itch".to_owned(),
                 state: "stale".to_owned(),
+                venue: Some(VenueSnapshot {
+                    connections: 2,
+                    symbols: vec![SymbolSnapshot {
+                        symbol: "XBT/USD".to_owned(),
+                        heard_ns: 8_000_000_000,
+                        ..SymbolSnapshot::default()
+                    }],
+                    ..VenueSnapshot::default()
+                }),
                 ..FeedSnapshot::default()
             }],
+            started_ns: 5_000_000_000,
             sources: vec![SourceSnapshot {
                 name: "ema".to_owned(),
                 state: "connected".to_owned(),
@@ -582,6 +639,9 @@ mod tests {
         assert_eq!(series["tapeline_lag_seconds_max"], 1.5);
         assert_eq!(series["tapeline_feed_state{feed=\"itch\",state=\"stale\"}"], 1.0);
         assert_eq!(series["tapeline_feed_state{feed=\"itch\",state=\"live\"}"], 0.0);
+        assert_eq!(series["tapeline_venue_connections_total{feed=\"itch\"}"], 2.0);
+        assert_eq!(series["tapeline_venue_silent_seconds{feed=\"itch\"}"], 5.0);
+        assert_eq!(series["tapeline_venue_symbol_silent_seconds{feed=\"itch\",symbol=\"XBT/USD\"}"], 2.0);
         assert_eq!(series["tapeline_journal_state{state=\"without\"}"], 1.0);
         assert_eq!(series["tapeline_journal_missing_total"], 2.0);
         assert_eq!(series["tapeline_kdb_up"], 0.0);

@@ -140,6 +140,7 @@ function show() {
     { kind: FEED_KINDS[feed.state] || "warn", words: feed.ended ? feed.state + ", session over" : feed.state },
     count(feed.messages_per_second), count(feed.missing), count(feed.kernel_drops),
   ]), "no feeds");
+  venues(now);
   fill("services", (hub.services || []).map((service) => [
     service.name, service.up ? { kind: "good", words: "up" } : { kind: "bad", words: "down" }, service.text || "–",
   ]), "no services yet");
@@ -171,6 +172,20 @@ function show() {
   const sent = (hub.latency || []).find((hop) => hop.hop === "wire_to_sent");
   history.push({ p50: sent && sent.now.p50_ns, p99: sent && sent.now.p99_ns, rate: hub.rates ? hub.rates.updates : 0 });
   quotes.serverIs(hub);
+}
+
+// The symbols of all venues; a plant without venues has no such table.
+function venues(now) {
+  const feeds = now.feeds.filter((feed) => feed.venue);
+  byId("venues-card").hidden = !feeds.length;
+  if (!feeds.length) return;
+  const ago = (ns) => (ns ? duration(Math.max(0, now.written_ns - ns)) + " ago" : "none yet");
+  text(byId("venues-note"), feeds.map(({ name, venue }) => name + (venue.connected ? " connected, " : " NOT CONNECTED, ") +
+    count(Math.max(0, venue.connections - 1)) + " reconnects, last message " + ago(venue.heard_ns)).join("; "));
+  fill("venues", feeds.flatMap((feed) => feed.venue.symbols.map((symbol) => [
+    symbol.symbol, feed.name, symbol.joined ? { kind: "good", words: "joined" } : { kind: "bad", words: "apart" },
+    count(symbol.messages), count(symbol.snapshots), count(symbol.gaps), ago(symbol.heard_ns),
+  ])).slice(0, MOST_ITEMS), "no symbols");
 }
 
 function facts(pairs) {

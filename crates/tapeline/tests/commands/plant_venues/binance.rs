@@ -7,11 +7,11 @@ use crate::shared_data::{expected, shared};
 use crate::stage::{Place, Running, tapeline};
 use crate::venue_server::{Behaviour, Books, Side, Step, VenueServer};
 
-const SYMBOL: &str = "BTCUSDT";
+pub(super) const SYMBOL: &str = "BTCUSDT";
 
 /// Binance's answers: an acknowledgement of each subscription; snapshots by HTTPS, the recorded one first.
 #[derive(Default)]
-struct Binance {
+pub(super) struct Binance {
     books: Books,
     update: u64,
     recorded: Option<String>,
@@ -27,7 +27,7 @@ impl Binance {
     }
 
     /// The true book starts from the recorded snapshot; the differences before it must not be applied to it.
-    fn recorded(snapshot: &str) -> Self {
+    pub(super) fn recorded(snapshot: &str) -> Self {
         let mut binance = Self { recorded: Some(snapshot.to_owned()), ..Self::default() };
         binance.replace(snapshot);
         binance
@@ -72,7 +72,7 @@ impl Behaviour for Binance {
 /// The number of the trade behind the script: a reader of the ring has then seen everything.
 const MARK: &str = "9999999999";
 
-fn mark() -> Step {
+pub(super) fn mark() -> Step {
     Step::Send(format!(
         r#"{{"stream":"btcusdt@trade","data":{{"e":"trade","E":1723161599999,"T":1723161599999,"s":"BTCUSDT","t":{MARK},"p":"1.00","q":"1","X":"MARKET","m":true}}}}"#
     ))
@@ -200,7 +200,7 @@ fn a_cut_makes_the_feed_stale_until_the_plant_has_connected_again() {
     assert_eq!(market.statuses.last().unwrap(), "live: every message that was missing has come");
 }
 
-fn difference(first: u64, last: u64, bids: &str, asks: &str) -> String {
+pub(super) fn difference(first: u64, last: u64, bids: &str, asks: &str) -> String {
     format!(
         r#"{{"stream":"btcusdt@depth@100ms","data":{{"e":"depthUpdate","E":1723161255208,"s":"BTCUSDT","U":{first},"u":{last},"b":[{bids}],"a":[{asks}]}}}}"#
     )

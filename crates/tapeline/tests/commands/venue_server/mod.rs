@@ -28,6 +28,8 @@ pub(crate) enum Step {
     Lose(String),
     /// Waits until the books were asked for in all this many times: by HTTPS, or by subscriptions.
     AwaitSnapshots(usize),
+    /// Waits until the test [says](VenueServer::go_on) to go on.
+    Hold,
     /// Cuts the connection without a word; the next connection goes on behind it.
     Cut,
 }
@@ -48,6 +50,7 @@ struct Playing {
     script: std::vec::IntoIter<Step>,
     behaviour: Box<dyn Behaviour>,
     snapshots: usize,
+    goes_on: bool,
     /// Every message of a client.
     requests: Vec<String>,
 }
@@ -77,7 +80,8 @@ impl VenueServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let behaviour = Box::new(behaviour);
-        let playing = Playing { script: script.into_iter(), behaviour, snapshots: 0, requests: Vec::new() };
+        let script = script.into_iter();
+        let playing = Playing { script, behaviour, snapshots: 0, goes_on: false, requests: Vec::new() };
         let shared: Shared = Arc::new((Mutex::new(playing), Condvar::new()));
         let (serving, config) = (Arc::clone(&shared), Arc::new(config));
         std::thread::spawn(move || {
@@ -97,6 +101,11 @@ impl VenueServer {
     /// The messages of clients so far.
     pub(crate) fn requests(&self) -> Vec<String> {
         lock(&self.shared).requests.clone()
+    }
+
+    /// Ends all waits for the test.
+    pub(crate) fn go_on(&self) {
+        lock(&self.shared).goes_on = true;
     }
 
     /// How often books were asked for.
@@ -173,6 +182,12 @@ fn play(mut socket: WebSocket<Tls>, shared: &Shared) -> io::Result<()> {
             Some(Step::AwaitSnapshots(wanted)) => {
                 socket.flush().map_err(io::Error::other)?;
                 while lock(shared).snapshots < wanted {
+                    listen(&mut socket, shared)?;
+                }
+            }
+            Some(Step::Hold) => {
+                socket.flush().map_err(io::Error::other)?;
+                while !lock(shared).goes_on {
                     listen(&mut socket, shared)?;
                 }
             }

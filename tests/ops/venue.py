@@ -1,0 +1,43 @@
+"""A venue of Coinbase's kind: a WebSocket (RFC 6455) that answers a subscription with these messages."""
+
+import base64
+import contextlib
+import hashlib
+import http.server
+import json
+import threading
+
+
+@contextlib.contextmanager
+def venue(*messages):
+    """The port of a venue that sends these messages on each connection, and then nothing."""
+
+    class Venue(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+            self.send_response(101)
+            self.send_header("Upgrade", "websocket")
+            self.send_header("Connection", "Upgrade")
+            self.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+            self.end_headers()
+            # The subscription begins to arrive; what else the plant sends is not looked at.
+            self.rfile.read(1)
+            for message in messages:
+                text = json.dumps(message).encode()
+                length = bytes([len(text)]) if len(text) < 126 else bytes([126]) + len(text).to_bytes(2, "big")
+                self.wfile.write(b"\x81" + length + text)
+            self.wfile.flush()
+            while self.rfile.read(1):
+                pass
+            self.close_connection = True
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Venue) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
