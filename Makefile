@@ -203,7 +203,7 @@ python: ## build the Python package into target/python, and run its tests in an 
 	scripts/python
 .PHONY: python
 
-ops: ## check ops/ and the runbook: a real Prometheus gets data for each query of the dashboard, and each alert fires for its fault; ARGS=ALERT checks one
+ops: ## check ops/ and the runbook: a real Prometheus gets data for each query of the dashboard, and each alert fires for its fault, and a real collector of OpenTelemetry (with Go 1.26) takes pushed metrics; ARGS=ALERT checks one
 	@scripts/setup ops
 	$(CARGO) build --release $(locked) --workspace --bin tapeline
 	tests/ops/check.py $(target_dir)/release/tapeline $(ARGS)

@@ -9,6 +9,7 @@ end when the operator has done what docs/runbook.md says. Waiting times of the r
 
 import concurrent.futures
 import contextlib
+import gzip
 import http.server
 import json
 import os
@@ -512,8 +513,61 @@ for metric in request.resource_metrics[0].scope_metrics[0].metrics:
 """
 
 
+def built_collector():
+    """A collector of OpenTelemetry, built from its modules; None where no Go is new enough."""
+    source = ROOT / "tests/ops/collector"
+    wanted = re.search(r"^go (\d+)\.(\d+)", (source / "go.mod").read_text(), re.MULTILINE).groups()
+    # No other toolchain is brought for it.
+    environment = os.environ | {"GOTOOLCHAIN": "local"}
+    version = ""
+    with contextlib.suppress(FileNotFoundError):
+        version = subprocess.run(["go", "env", "GOVERSION"], env=environment, capture_output=True, text=True).stdout
+    found = re.match(r"go(\d+)\.(\d+)", version)
+    if not found or tuple(map(int, found.groups())) < tuple(map(int, wanted)):
+        print(f"ops: no real collector of OpenTelemetry, a small one of Python's in its place: Go {'.'.join(wanted)} or newer builds it")
+        return None
+    binary = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "ops/collector"
+    subprocess.run(["go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary], cwd=source, env=environment, check=True)
+    return binary
+
+
+def guarded_collector(world, binary, to):
+    """Starts a collector that takes metrics over TLS from who has its key, and passes them on; the table of a plant that pushes to it."""
+    folder, port = world.folder / "collector", free_port()
+    folder.mkdir()
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    for files, words in (("ca", ("-subj", "/CN=ops")), ("server", ("-subj", "/CN=localhost", "-CA", "ca.pem", "-CAkey", "ca.key"))):
+        more = ("-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=CA:FALSE") if files == "server" else ()
+        made = ("openssl", "req", "-x509", *key, *words, *more, "-keyout", f"{files}.key", "-out", f"{files}.pem")
+        subprocess.run(made, cwd=folder, check=True, capture_output=True)
+    (folder / "key").write_text("right-key")
+    settings = {
+        "extensions": {"bearertokenauth": {"filename": f"{folder}/key"}},
+        "receivers": {
+            "otlp": {
+                "protocols": {
+                    "http": {
+                        "endpoint": f"127.0.0.1:{port}",
+                        "tls": {"cert_file": f"{folder}/server.pem", "key_file": f"{folder}/server.key"},
+                        "auth": {"authenticator": "bearertokenauth"},
+                    }
+                }
+            }
+        },
+        "exporters": {"otlp_http": {"metrics_endpoint": to, "encoding": "json", "compression": "none", "sending_queue": {"enabled": False}}},
+        "service": {"extensions": ["bearertokenauth"], "pipelines": {"metrics": {"receivers": ["otlp"], "exporters": ["otlp_http"]}}},
+    }
+    # JSON is YAML.
+    (folder / "collector.yaml").write_text(json.dumps(settings))
+    world.start(binary, "--config", folder / "collector.yaml", stderr=(folder / "log").open("w"))
+    (folder / "headers").write_text("Authorization: Bearer wrong-key\n")
+    address = f'endpoint = "https://localhost:{port}/v1/metrics"\nca = "{folder}/ca.pem"\nheaders_file = "{folder}/headers"'
+    return folder / "headers", address
+
+
 def collector(world):
-    """A plant pushes to a collector what its page shows; OpenTelemetry's own messages can read it."""
+    """A plant pushes to a collector what its page shows; OpenTelemetry's own messages can read what the collector passes on."""
+    binary = world.collector
     python = world.folder / "python"
     subprocess.run([sys.executable, "-m", "venv", python], check=True)
     pip = [python / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "opentelemetry-proto==1.45.2"]
@@ -523,8 +577,11 @@ def collector(world):
     class Collector(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers["Content-Encoding"] == "gzip":
+                body = gzip.decompress(body)
             pushes.put((self.path, self.headers["Content-Type"], body))
             self.send_response(200)
+            self.send_header("Content-Type", "application/json")
             self.end_headers()
             self.wfile.write(b"{}")
 
@@ -534,8 +591,15 @@ def collector(world):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         endpoint = f"http://127.0.0.1:{server.server_port}/v1/metrics"
-        plant = Plant(world, "otlp", f'[journal]\nfolder = "journal"\n[otlp]\nendpoint = "{endpoint}"\nevery = "1s"\n')
+        headers, address = guarded_collector(world, binary, endpoint) if binary else (None, f'endpoint = "{endpoint}"')
+        plant = Plant(world, "otlp", f'[journal]\nfolder = "journal"\n[otlp]\n{address}\nevery = "1s"\n')
         plant.exchange()
+        if headers:
+            log = lambda: (plant.folder / "plant.log").read_text()
+            until("a refused key in the log", lambda: "it answers with status 401" in log())
+            headers.write_text("Authorization: Bearer right-key\n")
+            until("an accepted key in the log", lambda: "takes metrics again" in log())
+            assert "-key" not in log(), log()
         until("ticks", lambda: world.query(f'tapeline_ticks_total{{instance="{plant.web}"}} > 100'))
         # What was pushed before is older.
         while not pushes.empty():
@@ -555,7 +619,8 @@ def collector(world):
             assert {"counter": "sum"}.get(kinds[name], kinds[name]) == kind, (name, kind)
         assert ["tapeline_ticks_total", "sum", "0", "as_int"] in pushed, pushed
         server.shutdown()
-        print(f"  {len(shown)} metrics in {len(pushed)} points reach a collector", flush=True)
+        through = "a real collector, over TLS and with its key" if binary else "a collector"
+        print(f"  {len(shown)} metrics in {len(pushed)} points reach {through}", flush=True)
 
 
 def documented(alerts):
@@ -581,6 +646,8 @@ def main():
     world = World(tapeline)
     failed = []
     try:
+        # Before the plants start, which the compiler would disturb.
+        world.collector = built_collector() if collector in checks else None
         world.prometheus()
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             running = {pool.submit(check, world): check.__name__ for check in checks}

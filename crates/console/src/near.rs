@@ -2,10 +2,12 @@
 
 pub use tapeline_client::nearest;
 
+use crate::log;
+
 /// Prints the requested symbols that do not exist on standard error, each with a similar existing one.
 pub fn note_unknown(asked: &[String], known: &[&str]) {
     for said in unknown(asked, known) {
-        anstream::eprintln!("note: {said}");
+        log::note(said);
     }
 }
 

@@ -10,6 +10,7 @@ use tapeline_client::endpoint::{Endpoint, own_address};
 use tapeline_wire::rssl::{Compression, ConnectionSettings, ConnectionType, SubProtocol, TlsVersions};
 
 use crate::failure::Hinted;
+use crate::log;
 use crate::paths::{self, FilePath};
 
 /// The compression of payloads.
@@ -158,7 +159,7 @@ impl ConfigArgs {
     pub fn load(&self, group: Group) -> anyhow::Result<Chosen> {
         let Some(path) = &self.config else { return Ok(Chosen::default()) };
         let chosen = Config::load(paths::short(path))?.choose(group, self.config_name.as_deref())?;
-        anstream::eprintln!("note: the settings are those of {} in {}", chosen.name, paths::shown(&path));
+        log::note(format_args!("the settings are those of {} in {}", chosen.name, paths::shown(&path)));
         say_idle(&chosen, path);
         Ok(chosen)
     }
@@ -181,10 +182,10 @@ impl ConfigArgs {
     pub fn load_further(&self, group: Group, place: usize, name: &str) -> anyhow::Result<Chosen> {
         let Some(path) = &self.config else { return Ok(Chosen::default()) };
         let chosen = Config::load(paths::short(path))?.choose(group, Some(name))?;
-        anstream::eprintln!(
-            "note: connection {} uses the settings of {name}; all else is as for the first one",
+        log::note(format_args!(
+            "connection {} uses the settings of {name}; all else is as for the first one",
             place + 1
-        );
+        ));
         say_idle(&chosen, path);
         Ok(chosen)
     }
@@ -194,12 +195,12 @@ impl ConfigArgs {
 fn say_idle(chosen: &Chosen, path: &Path) {
     let file = paths::shown(&path);
     for (name, line) in &chosen.others {
-        anstream::eprintln!("note: {file}:{line}: another {name} is ignored: the first one counts");
+        log::note(format_args!("{file}:{line}: another {name} is ignored: the first one counts"));
     }
     if !chosen.idle.is_empty() {
         let idle: Vec<String> =
             chosen.idle.iter().map(|(name, line)| format!("{name} (line {line})")).collect();
-        anstream::eprintln!("warning: {file}: settings without an effect here: {}", idle.join(", "));
+        log::warning(format_args!("{file}: settings without an effect here: {}", idle.join(", ")));
     }
 }
 

@@ -1,9 +1,12 @@
-//! `[otlp]`: the metrics of `/metrics`, pushed to a collector of OpenTelemetry on a thread of its own (OTLP/HTTP with JSON:
-//! opentelemetry.io, "OTLP Specification" 1.x and `opentelemetry/proto/metrics/v1/metrics.proto`).
+//! `[otlp]`: the metrics of `/metrics`, pushed to a collector of OpenTelemetry on a thread of its own (OTLP/HTTP with JSON and
+//! gzip: opentelemetry.io, "OTLP Specification" 1.x and `opentelemetry/proto/metrics/v1/metrics.proto`).
 //!
 //! Whatever the collector does, the plant goes on: one request at a time, with a time limit. A push that fails is not
 //! repeated: the next one has newer numbers, and counters lose nothing by it.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -11,7 +14,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_wire::rssl::Tls;
-use tapeline_wire::web_client::{HttpAnswer, Url, WebError, WebLimits, post_json};
+use tapeline_wire::web_client::{
+    HttpAnswer, LONGEST_HEADERS, Url, WebError, WebHeaders, WebLimits, post_json,
+};
 
 use crate::error::Context;
 use crate::events::{Event, Events, Severity};
@@ -28,6 +33,9 @@ pub struct OtlpConfig {
     pub every: Duration,
     /// Trusted certificates, if the endpoint asks for TLS.
     pub tls: Option<Tls>,
+    /// A file of headers for each push, such as the one with the collector's key. It is read again each time, so that a
+    /// key can change while the plant runs.
+    pub headers: Option<PathBuf>,
 }
 
 /// Limits of a push: the collector has so long to connect, and again to answer.
@@ -61,14 +69,31 @@ impl Otlp {
                     continue;
                 }
                 let document = document(&snapshot, clock.now()).to_string();
-                let pushed = post_json(&config.endpoint, config.tls.as_ref(), &LIMITS, document.as_bytes());
-                report(&config.endpoint, outcome(pushed), &mut is_well, &events);
+                report(&config.endpoint, push(&config, document.as_bytes()), &mut is_well, &events);
             }
         };
         let thread = std::thread::Builder::new().name("otlp".to_owned()).spawn(run);
         thread.context("cannot start the thread that pushes metrics")?;
         Ok(Self { _ends: ends })
     }
+}
+
+fn push(config: &OtlpConfig, document: &[u8]) -> Result<(), String> {
+    let headers = config.headers.as_deref().map(read_headers).transpose()?.unwrap_or_default();
+    outcome(post_json(&config.endpoint, config.tls.as_ref(), &LIMITS, &headers, document))
+}
+
+/// Reads a file of headers, one `Name: value` a line.
+///
+/// # Errors
+/// The file cannot be read, or a line is not a header; the message repeats nothing of the file.
+pub fn read_headers(path: &Path) -> Result<WebHeaders, String> {
+    let mut text = String::new();
+    // A byte more than is allowed, whatever the file is.
+    let read = File::open(path)
+        .and_then(|file| file.take(LONGEST_HEADERS as u64 + 1).read_to_string(&mut text))
+        .map_err(|cause| format!("cannot read {}: {cause}", path.display()));
+    read.and_then(|_| WebHeaders::parse(&text).map_err(|fault| format!("{}: {fault}", path.display())))
 }
 
 /// Why a push failed.
@@ -214,9 +239,11 @@ impl Pushing<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::Write;
     use std::net::TcpListener;
     use std::sync::Mutex;
+
+    use flate2::read::GzDecoder;
 
     use super::*;
     use crate::stat::snapshot::{FeedSnapshot, Hop, Hub, Journal, LAYOUT, Latency};
@@ -282,33 +309,39 @@ mod tests {
         assert!(error.starts_with("it answers with status 400: no ä") && error.len() < 350, "{error}");
     }
 
-    /// Answers one request with this status; returns the request.
-    fn collect(listener: &TcpListener, status: u16) -> String {
+    /// Answers one request with this status; returns its head, and its body without the compression.
+    fn collect(listener: &TcpListener, status: u16) -> (String, String) {
         let (mut stream, _) = listener.accept().unwrap();
         let (mut request, mut room) = (Vec::new(), vec![0; 64 << 10]);
-        loop {
-            let text = String::from_utf8_lossy(&request);
-            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+        let at = loop {
+            if let Some(at) = request.windows(4).position(|end| end == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&request[..at]);
                 let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
-                if body.len() == length.parse::<usize>().unwrap() {
-                    break;
+                if request.len() == at + 4 + length.parse::<usize>().unwrap() {
+                    break at;
                 }
             }
             let count = stream.read(&mut room).unwrap();
             request.extend_from_slice(&room[..count]);
-        }
+        };
         write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 2\r\n\r\n{{}}").unwrap();
-        String::from_utf8(request).unwrap()
+        let mut body = String::new();
+        GzDecoder::new(&request[at + 4..]).read_to_string(&mut body).unwrap();
+        (String::from_utf8_lossy(&request[..at]).into_owned(), body)
     }
 
     #[test]
     fn a_collector_that_fails_is_reported_once_and_so_is_its_return() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}/v1/metrics", listener.local_addr().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().join("headers");
+        std::fs::write(&keys, "Authorization: Bearer first\n").unwrap();
         let config = OtlpConfig {
             endpoint: Url::parse(&endpoint).unwrap(),
             every: Duration::from_millis(1),
             tls: None,
+            headers: Some(keys.clone()),
         };
         let said = Arc::new(Mutex::new(Vec::new()));
         let says = Arc::clone(&said);
@@ -317,18 +350,34 @@ mod tests {
         latest.put(Arc::new(plant()));
         let otlp = Otlp::start(config, &latest, &events).unwrap();
         for status in [200, 503, 503, 200, 200] {
-            let request = collect(&listener, status);
-            assert!(request.starts_with("POST /v1/metrics HTTP/1.1\r\n"), "{request}");
-            let (_, body) = request.split_once("\r\n\r\n").unwrap();
-            let document: Value = serde_json::from_str(body).unwrap();
+            let (head, body) = collect(&listener, status);
+            assert!(head.starts_with("POST /v1/metrics HTTP/1.1\r\n"), "{head}");
+            assert!(head.contains("\r\nContent-Encoding: gzip\r\n"), "{head}");
+            assert!(head.contains("\r\nAuthorization: Bearer first\r\n"), "{head}");
+            let document: Value = serde_json::from_str(&body).unwrap();
             assert!(document["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]["gauge"].is_object());
         }
-        // The request after it: what came before has been reported.
-        collect(&listener, 200);
+        // The key changes; and with the request after that, what came before has been reported.
+        std::fs::write(&keys, "Authorization: Bearer second").unwrap();
+        while !collect(&listener, 200).0.contains("\r\nAuthorization: Bearer second\r\n") {}
         drop(otlp);
         let said = said.lock().unwrap();
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(said[0].contains(&format!("cannot push metrics to {endpoint}: it answers with status 503")));
         assert_eq!(said[1], format!("note: {endpoint} takes metrics again"));
+    }
+
+    #[test]
+    fn headers_that_cannot_be_read_are_refused_without_their_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("headers");
+        assert!(read_headers(&path).unwrap_err().starts_with("cannot read "));
+        std::fs::write(&path, "Authorization: Bearer s3-cret\n").unwrap();
+        assert!(read_headers(&path).is_ok());
+        for text in [&b"\nBearer s3-cret"[..], b"Host: s3-cret", b"s3-cret: \xff"] {
+            std::fs::write(&path, text).unwrap();
+            let why = read_headers(&path).unwrap_err();
+            assert!(why.contains("headers") && !why.contains("s3-cret"), "{why}");
+        }
     }
 }

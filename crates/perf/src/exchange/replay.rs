@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use tapeline_console::{FilePath, Format, Hinted, Stop, arguments, output, paths};
+use tapeline_console::{FilePath, Format, Hinted, LogArgs, Stop, arguments, log, output, paths};
 use tapeline_feed::capture::{self, Capture, Packer, Packing, Recording};
 use tapeline_feed::moldudp64::MoldSession;
 use tapeline_feed::simulate::Schedule;
@@ -60,6 +60,8 @@ pub struct Replay {
     /// Output format
     #[arg(long, default_value = "table")]
     format: Format,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// The content of one datagram.
@@ -89,19 +91,20 @@ impl Replay {
     /// # Errors
     /// If a file cannot be read or a socket cannot send.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        self.log.begin("replay")?;
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let lines = Lines::open(self.to, &self.route)?;
         if let Some(advice) = lines.advice() {
-            anstream::eprintln!("note: {advice}");
+            log::note(advice);
         }
         let session = MoldSession::new(self.session.as_deref().unwrap_or("TAPELINE"));
         let mut player = Player::new(lines, stop, self.pace(), session);
         if self.format == Format::Table {
-            anstream::eprintln!(
+            log::info(format_args!(
                 "replaying {} to {}; Ctrl-C ends it",
                 self.how_fast(),
                 player.out.lines.describe()
-            );
+            ));
         }
         let finished = match self.play(&mut player) {
             Ok(finished) => finished,
@@ -144,7 +147,7 @@ impl Replay {
             (&of_packing, "a capture's datagrams are sent as they are")
         };
         for (option, _) in ignored.iter().filter(|(_, given)| *given) {
-            anstream::eprintln!("note: {}: {option} has no effect: {why}", paths::shown(&path));
+            log::note(format_args!("{}: {option} has no effect: {why}", paths::shown(&path)));
         }
     }
 
@@ -207,22 +210,19 @@ impl Replay {
         }
         let counts = capture.counts();
         for (skip, count) in counts.skipped() {
-            anstream::eprintln!("note: {}: {count} packets left out: {}", paths::shown(&path), skip.name());
+            log::note(format_args!("{}: {count} packets left out: {}", paths::shown(&path), skip.name()));
         }
         if counts.trailing_bytes > 0 {
             let bytes = counts.trailing_bytes;
-            anstream::eprintln!(
-                "note: {}: ends within a packet, {bytes} bytes left over",
-                paths::shown(&path)
-            );
+            log::note(format_args!("{}: ends within a packet, {bytes} bytes left over", paths::shown(&path)));
         }
         match (&destinations[..], self.only) {
-            ([], Some(only)) => anstream::eprintln!("note: {}: nothing goes to {only}", paths::shown(&path)),
-            ([], None) => anstream::eprintln!("note: {}: no UDP datagrams", paths::shown(&path)),
-            ([one, other, ..], _) => anstream::eprintln!(
-                "note: {}: datagrams to {one}, {other} and maybe others went to the same place; --only picks one",
+            ([], Some(only)) => log::note(format_args!("{}: nothing goes to {only}", paths::shown(&path))),
+            ([], None) => log::note(format_args!("{}: no UDP datagrams", paths::shown(&path))),
+            ([one, other, ..], _) => log::note(format_args!(
+                "{}: datagrams to {one}, {other} and maybe others went to the same place; --only picks one",
                 paths::shown(&path)
-            ),
+            )),
             _ => {}
         }
         Ok(true)
@@ -263,7 +263,7 @@ fn play_messages(player: &mut Player, mut packer: Packer<'_>) -> anyhow::Result<
     }
     let trailing = packer.file().trailing_bytes();
     if trailing > 0 {
-        anstream::eprintln!("note: {trailing} bytes at the end of the file are not a whole message");
+        log::note(format_args!("{trailing} bytes at the end of the file are not a whole message"));
     }
     Ok(true)
 }

@@ -16,11 +16,11 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tapeline_console::arguments;
 use tapeline_console::failure::Hinted;
 use tapeline_console::output::{self, Format, Progress};
 use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
+use tapeline_console::{LogArgs, arguments, log};
 use tapeline_feed::capture::PcapWriter;
 use tapeline_feed::itch::encode::LONGEST;
 use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, MoldSession, end_of_session};
@@ -99,6 +99,8 @@ pub struct Simulate {
     /// Output format
     #[arg(long, default_value = "table")]
     format: Format,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -154,6 +156,7 @@ impl Simulate {
     /// # Errors
     /// If options contradict each other, a socket cannot send or the file cannot be written.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        self.log.begin("simulate")?;
         if self.rate == 0 || self.rate > FASTEST_HZ {
             let hint =
                 format!("between 1 and {} messages a second are possible", figures::thousands(FASTEST_HZ));
@@ -161,11 +164,11 @@ impl Simulate {
         }
         let opening = self.generator().exchange.opening_messages();
         if self.total() < opening + CLOSING_MESSAGES {
-            anstream::eprintln!(
-                "note: {} messages are asked for, but opening {} stocks takes {opening}: trading will not begin",
+            log::note(format_args!(
+                "{} messages are asked for, but opening {} stocks takes {opening}: trading will not begin",
                 figures::thousands(self.total()),
                 self.symbols
-            );
+            ));
         }
         let outcome = match (&self.write, self.to) {
             (Some(path), _) => {
@@ -211,7 +214,7 @@ impl Simulate {
         }
         let lines = Lines::open(to, &self.route)?;
         if let Some(advice) = lines.advice() {
-            anstream::eprintln!("note: {advice}");
+            log::note(advice);
         }
         let waiting = match self.wait {
             Wait::Spin => Waiting::Spin,

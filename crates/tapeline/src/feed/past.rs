@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_console::{FilePath, Hinted, Stop, arguments, paths};
+use tapeline_console::{FilePath, Hinted, Stop, arguments, log, paths};
 use tapeline_feed::capture::{Capture, ItchFile, Recording};
 use tapeline_feed::history::{History, Limits};
 use tapeline_feed::iex::tp;
@@ -104,7 +104,7 @@ impl Past {
                 Next::Nothing => break,
                 Next::Lost(lost) => return Err(lost.of("this reader").into()),
                 Next::End => {
-                    anstream::eprintln!("note: the plant ended; what it published is still served");
+                    log::note("the plant ended; what it published is still served");
                     self.ring = None;
                     break;
                 }
@@ -189,9 +189,9 @@ impl PastArgs {
         }
         if history.forgotten() > 0 {
             let (count, first) = (figures::thousands(history.forgotten()), history.first());
-            anstream::eprintln!(
-                "note: {count} messages did not fit in --memory: the oldest message served is {first}"
-            );
+            log::note(format_args!(
+                "{count} messages did not fit in --memory: the oldest message served is {first}"
+            ));
         }
         // No more follow, whether the capture has an end of session or not.
         let next = history.next();
@@ -250,7 +250,7 @@ fn arbitrate(
     let missing = arbiter.statistics().missing;
     if missing > 0 {
         let missing = figures::thousands(missing);
-        anstream::eprintln!("note: {missing} messages are missing on every line and cannot be served");
+        log::note(format_args!("{missing} messages are missing on every line and cannot be served"));
     }
     Ok(())
 }

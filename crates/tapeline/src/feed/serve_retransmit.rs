@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 use tapeline_console::failure::of_socket;
-use tapeline_console::{Format, Stop, arguments, output};
+use tapeline_console::{Format, LogArgs, Stop, arguments, log, output};
 use tapeline_feed::history::History;
 use tapeline_feed::moldudp64::retransmit::{
     LONGEST_ANSWER, RetransmissionServer, ServerSettings, ServerStatistics,
@@ -43,6 +43,8 @@ pub(crate) struct ServeRetransmit {
     /// Output format of the ready message and the summary
     #[arg(long, default_value = "table")]
     format: Format,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Requests taken from the socket at once. A valid request is short; a longer datagram is cut, and is still too long.
@@ -78,9 +80,9 @@ impl Ready {
                 let session = self.session.as_deref().unwrap_or("(none yet)");
                 let Self { ready, first_sequence: first, next_sequence: next, .. } = self;
                 let last = next - 1;
-                anstream::eprintln!(
+                log::info(format_args!(
                     "serving messages {first} to {last} of session {session} at {ready}; Ctrl-C ends it"
-                );
+                ));
                 Ok(())
             }
         }
@@ -89,6 +91,7 @@ impl Ready {
 
 impl ServeRetransmit {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        self.log.begin("serve-retransmit")?;
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let mut past = self.past.open(&stop)?;
         let options = ReceiveOptions { stamps: false, ..ReceiveOptions::new(self.listen) };

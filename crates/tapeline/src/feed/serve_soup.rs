@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tapeline_console::failure::of_socket;
-use tapeline_console::{FilePath, Format, Stop, arguments, output};
+use tapeline_console::{FilePath, Format, LogArgs, Stop, arguments, log, output};
 use tapeline_feed::history::History;
 use tapeline_feed::soupbintcp::{Accounts, Over, SILENCE_NS, ServerState, SoupServer, Username};
 use tapeline_measure::{Clock, Nanos, figures};
@@ -46,6 +46,8 @@ pub(crate) struct ServeSoup {
     /// Output format of the ready message and the summary
     #[arg(long, default_value = "table")]
     format: Format,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Output buffer of one client: enough to keep a fast connection busy, little for a slow one.
@@ -85,6 +87,7 @@ struct Outcome {
 
 impl ServeSoup {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        self.log.begin("serve-soup")?;
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let mut accounts = Accounts::default();
         if let Some(user) = &self.user {
@@ -128,7 +131,7 @@ impl ServeSoup {
                 && let Err(error) = self.accept(listener, &mut connections, now, &mut outcome)
             {
                 // For example too many open files: open connections continue.
-                anstream::eprintln!("warning: {error}; accepts no connections for one second");
+                log::warning(format_args!("{error}; accepts no connections for one second"));
                 accepts_from = now + REST_NS;
             }
             connections.retain_mut(|connection| match connection.step(accounts, past.history(), now) {

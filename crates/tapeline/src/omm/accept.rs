@@ -13,6 +13,7 @@ use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_console::omm::transport::{ConfigArgs, ServerArgs};
 use tapeline_console::omm::{say_accept_error, say_notes};
 use tapeline_console::stop::Stop;
+use tapeline_console::{LogArgs, log};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::login::{LoginFeatures, ROLE_PROVIDER};
 use tapeline_omm::role::Outbox;
@@ -50,6 +51,8 @@ pub(crate) struct AcceptArgs {
     /// Output format [default: text on a terminal, JSON lines in a pipe]
     #[arg(long, value_enum)]
     format: Option<LineFormat>,
+    #[command(flatten)]
+    log: LogArgs,
     /// Print connections, disconnections and the totals of each connection, but no item messages
     #[arg(long)]
     quiet: bool,
@@ -62,6 +65,7 @@ const TURN: Duration = Duration::from_millis(100);
 
 impl AcceptArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        self.log.begin("accept")?;
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
         // EMA has no acceptor: use the settings of a provider that consumers connect to.
@@ -214,7 +218,7 @@ impl AcceptorApplication for Taking<'_> {
                     ..LoginFeatures::default()
                 };
                 if let Err(refused) = acceptor.accept_login(out, &request, features) {
-                    anstream::eprintln!("note: an answer to {} cannot be written: {refused}", self.user);
+                    log::note(format_args!("an answer to {} cannot be written: {refused}", self.user));
                     // The login's attributes leave no space for the features of this side.
                     let text = b"The login is too long to be answered";
                     let _ = acceptor.login_status(out, closed(StateCode::USAGE_ERROR, text));
@@ -250,7 +254,7 @@ impl AcceptorApplication for Taking<'_> {
             }
             // One line a connection: a peer can send any number of malformed messages.
             AcceptorEvent::Malformed(fault) if acceptor.counters().malformed == 1 => {
-                anstream::eprintln!("note: a message of {} cannot be read: {fault}", self.user);
+                log::note(format_args!("a message of {} cannot be read: {fault}", self.user));
             }
             _ => {}
         }

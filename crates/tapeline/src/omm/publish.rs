@@ -10,7 +10,7 @@ use tapeline_client::ema_config::Group;
 use tapeline_client::login::Login;
 use tapeline_console::omm::login::LoginArgs;
 use tapeline_console::omm::transport::{ClientArgs, ConfigArgs};
-use tapeline_console::{Hinted, Stop, arguments};
+use tapeline_console::{Hinted, LogArgs, Stop, arguments, log};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::ServiceEntry;
 use tapeline_omm::domain::directory::{Info, ServiceState};
@@ -63,6 +63,8 @@ pub(crate) struct PublishArgs {
     /// Output format [default: text on a terminal, JSON lines in a pipe]
     #[arg(long, value_enum)]
     format: Option<LineFormat>,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Maximum wait between two checks for a stop request.
@@ -110,6 +112,7 @@ impl PublishArgs {
     }
 
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        self.log.begin("publish")?;
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
         let mut program = Program::new(self)?;
@@ -384,10 +387,10 @@ impl Dialing<NiProvider> for Publisher {
                 self.lines.event("connected", &[("server", server.into())]);
             }
             ConnectionEvent::Disconnected { server, reason } => {
-                anstream::eprintln!("note: no connection to {server}: {reason}");
+                log::note(format_args!("no connection to {server}: {reason}"));
                 self.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
             }
-            ConnectionEvent::Note(note) => anstream::eprintln!("note: {note}"),
+            ConnectionEvent::Note(note) => log::note(note),
             _ => {}
         }
     }
@@ -404,7 +407,7 @@ impl NiProviderApplication for Publisher {
         match event {
             NiProviderEvent::Disconnect => self.begun = None,
             NiProviderEvent::Lost => (self.images, self.begun) = (0, None),
-            NiProviderEvent::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),
+            NiProviderEvent::TimedOut => log::note("the hub does not answer the login"),
             NiProviderEvent::Login { .. } if self.is_ending => self.is_heard = true,
             NiProviderEvent::Login { state, .. } => {
                 self.lines.event("login", &[("state", shown::state_json(&state))]);
@@ -416,7 +419,7 @@ impl NiProviderApplication for Publisher {
             }
             NiProviderEvent::ImageWanted { closure, .. } => {
                 if let Err(refused) = self.image(provider, out, closure as usize) {
-                    anstream::eprintln!("note: an image cannot be written: {refused}");
+                    log::note(format_args!("an image cannot be written: {refused}"));
                 }
             }
             NiProviderEvent::Message { message, .. } => {
@@ -431,7 +434,7 @@ impl NiProviderApplication for Publisher {
             NiProviderEvent::Malformed(fault) => {
                 // Only the first: the total is in the `end` event.
                 if self.tally.malformed == 0 {
-                    anstream::eprintln!("note: a message cannot be read: {fault}");
+                    log::note(format_args!("a message cannot be read: {fault}"));
                 }
                 self.tally.malformed += 1;
             }

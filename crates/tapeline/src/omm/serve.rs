@@ -14,7 +14,7 @@ use tapeline_client::server::{Connections, Serve};
 use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_console::omm::transport::{ConfigArgs, ServerArgs};
 use tapeline_console::omm::{say_accept_error, say_notes};
-use tapeline_console::{FilePath, Stop, arguments};
+use tapeline_console::{FilePath, LogArgs, Stop, arguments, log};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::{Directory, ServiceEntry};
@@ -69,6 +69,8 @@ pub(crate) struct OmmServeArgs {
     /// Output format [default: text on a terminal, JSON lines in a pipe]
     #[arg(long, value_enum)]
     format: Option<LineFormat>,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Default provider port of EMA's consumers.
@@ -84,6 +86,7 @@ const MOST_BEHIND: u64 = 10_000;
 
 impl OmmServeArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        self.log.begin("serve")?;
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
         let mut chosen = self.config.load(Group::IProvider)?;
@@ -357,11 +360,14 @@ fn note_lacking(dictionary: &Dictionary, has_messages: bool) {
         })
         .collect();
     if !lacks.is_empty() {
-        anstream::eprintln!(
-            "warning: the dictionary lacks {} of the fields that are served: {}\nhint: consumers cannot read these; without --dictionary \
-             they are given one that has them all",
+        let what = format!(
+            "the dictionary lacks {} of the fields that are served: {}",
             lacks.len(),
             lacks.join(", ")
+        );
+        log::warning_with(
+            what,
+            "consumers cannot read these; without --dictionary they are given one that has them all",
         );
     }
 }

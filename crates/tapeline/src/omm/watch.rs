@@ -15,7 +15,7 @@ use tapeline_client::ema_config::{Chosen, Group};
 use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_console::omm::login::LoginArgs;
 use tapeline_console::omm::transport::{ClientArgs, ConfigArgs};
-use tapeline_console::{Hinted, Stop, arguments};
+use tapeline_console::{Hinted, LogArgs, Stop, arguments, log};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::role::consumer::{Consumer, ConsumerSettings};
 
@@ -98,6 +98,8 @@ pub(crate) struct OmmWatchArgs {
     /// Output format [default: text on a terminal, JSON lines in a pipe]
     #[arg(long, value_enum)]
     format: Option<LineFormat>,
+    #[command(flatten)]
+    log: LogArgs,
     /// Measure the age of a plant's updates, which carry times in ns (QUOTIM_NS, SALTIM_NS), after this warm-up, and
     /// print the distribution at the end
     #[arg(long, value_name = "WARM-UP", num_args = 0..=1, default_missing_value = "0s", value_parser = arguments::duration)]
@@ -112,11 +114,12 @@ const TURN: Duration = Duration::from_millis(100);
 
 impl OmmWatchArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        self.log.begin("watch")?;
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
         let mut chosen = self.config.load(Group::Consumer)?;
         if chosen.one_after_the_other() {
-            anstream::eprintln!("note: there is only one connection: standby servers are tried in turn");
+            log::note("there is only one connection: standby servers are tried in turn");
         }
         let dictionary = self.dictionary.clone().or(chosen.dictionary.take());
         let dictionary = dictionary.load()?;

@@ -11,7 +11,7 @@ use crate::{certificates, stage};
 const FOLDERS: [&str; 4] = ["etc", "etc/files", "var", "some where"];
 
 /// The paths in the configuration, by key.
-const NAMED: [(&str, &str); 16] = [
+const NAMED: [(&str, &str); 17] = [
     ("FEED", "etc/files/day.pcap"),
     ("SYMBOLS", "var/symbols.txt"),
     ("SOUP_PASSWORD", "etc/files/soup.password"),
@@ -23,6 +23,7 @@ const NAMED: [(&str, &str); 16] = [
     ("DICTIONARY", "var/fields"),
     ("ENUMS", "var/enums"),
     ("USERS", "etc/files/users.txt"),
+    ("HEADERS", "etc/files/headers"),
     ("AUDIT", "var/audit.jsonl"),
     ("Q_SOCKET", "var/q.socket"),
     ("Q_LOGS", "var/q"),
@@ -91,6 +92,10 @@ enums = ENUMS
 login = "password"
 users = USERS
 audit = AUDIT
+[otlp]
+endpoint = "https://localhost/v1/metrics"
+ca = CA
+headers_file = HEADERS
 "#;
 
 struct Scene {
@@ -135,6 +140,7 @@ impl Scene {
             ("var/symbols.txt", "AAPL\n"),
             ("etc/files/soup.password", "soup\n"),
             ("etc/files/provider.password", "secret\n"),
+            ("etc/files/headers", "Authorization: Bearer secret\n"),
             ("var/fields", "BID \"BID\" 22 NULL PRICE 17 REAL64 7\n"),
             ("var/enums", "!tag Type 2\n"),
         ] {

@@ -206,6 +206,40 @@ fn the_last_error_is_a_line_of_the_log_too() {
 }
 
 #[test]
+fn commands_that_send_and_serve_have_the_same_log() {
+    let seconds = ["--duration", "1s", "--rate", "1k"];
+    let simulated = ["feed", "simulate", "--to", "127.0.0.1:9", "--symbols", "2000", "--log", "json"];
+    let nobody = ["--server", "127.0.0.1:1", "--attempts", "1", "--log", "json"];
+    for (words, more, part, level, message) in [
+        (&simulated[..], &seconds[..], "simulate", "notice", "trading will not begin"),
+        (&["omm", "watch", "A"], &nobody, "watch", "notice", "no connection to 127.0.0.1:1: "),
+        (&["omm", "publish", "A"], &nobody, "publish", "notice", "no connection to 127.0.0.1:1: "),
+        (
+            &["omm", "serve", "--port", "1", "--cert", "/none", "--key", "/none"],
+            &nobody[4..],
+            "serve",
+            "error",
+            "cannot read /none",
+        ),
+        (
+            &["feed", "replay", "/none", "--to", "127.0.0.1:9"],
+            &nobody[4..],
+            "replay",
+            "error",
+            "cannot open /none",
+        ),
+    ] {
+        let output = tapeline(&[words, more].concat()).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        let lines: Vec<Map<String, Value>> =
+            text.lines().map(|line| serde_json::from_str(line).expect(&text)).collect();
+        let is_it = |line: &&Map<String, Value>| line["message"].as_str().unwrap().contains(message);
+        let line = lines.iter().find(is_it).expect(&text);
+        assert_eq!((&line["part"], &line["level"]), (&json!(part), &json!(level)), "{text}");
+    }
+}
+
+#[test]
 fn lines_for_the_journal_of_systemd_have_their_priority() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal");

@@ -6,10 +6,12 @@
 //! | `connection.rs` | a connection with time-outs, TLS inside if the address says so |
 //! | `websocket.rs` | a WebSocket |
 //! | `request.rs` | one HTTP request |
+//! | `headers.rs` | headers that a user chooses |
 //!
 //! Every wait has a limit, and so has every buffer: a server can neither hold the thread nor fill the memory.
 
 mod connection;
+mod headers;
 mod request;
 mod url;
 mod websocket;
@@ -17,6 +19,7 @@ mod websocket;
 use std::io;
 use std::time::Duration;
 
+pub use headers::{HeadersFault, LONGEST_HEADERS, WebHeaders};
 pub use request::{HttpAnswer, get, post_json};
 pub use url::{Url, UrlFault};
 pub use websocket::{WebReceived, WebSocketClient, WebText};

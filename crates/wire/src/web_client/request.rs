@@ -1,10 +1,13 @@
 //! One HTTP request on a connection of its own.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use super::connection::WebConnection;
-use super::{Url, WebError, WebLimits};
+use super::{Url, WebError, WebHeaders, WebLimits};
 use crate::rssl::Tls;
 
 /// Maximum length of an answer's head in bytes.
@@ -31,7 +34,7 @@ pub fn get(url: &Url, tls: Option<&Tls>, limits: &WebLimits) -> Result<HttpAnswe
     exchange(url, tls, limits, "GET", "Accept: application/json\r\n", &[])
 }
 
-/// Sends a document in JSON with POST. Redirections are not followed.
+/// Sends a document in JSON with POST, compressed with gzip. Redirections are not followed, so that no other server gets the headers.
 ///
 /// # Errors
 /// As [`get`].
@@ -39,10 +42,22 @@ pub fn post_json(
     url: &Url,
     tls: Option<&Tls>,
     limits: &WebLimits,
+    headers: &WebHeaders,
     document: &[u8],
 ) -> Result<HttpAnswer, WebError> {
-    let headers = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", document.len());
-    exchange(url, tls, limits, "POST", &headers, document)
+    let body = gzip(document).map_err(|cause| WebError::Connection { host: url.authority(), cause })?;
+    let length = body.len();
+    let headers = format!(
+        "Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: {length}\r\n{}",
+        headers.lines()
+    );
+    exchange(url, tls, limits, "POST", &headers, &body)
+}
+
+fn gzip(document: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(document)?;
+    encoder.finish()
 }
 
 fn exchange(
@@ -80,8 +95,8 @@ fn exchange(
         let count = match connection.read(&mut room) {
             Ok(count) => count,
             // Many servers close without a closing message of TLS; what is missing then is found below.
-            Err(cause) if cause.kind() == std::io::ErrorKind::UnexpectedEof => 0,
-            Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => 0,
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => continue,
             Err(cause) => return Err(failed(cause)),
         };
         if count == 0 {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use serde_json::Value as Json;
+use tapeline_console::log;
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::login::{self, LoginFeatures};
 use tapeline_omm::domain::post::Nak;
@@ -154,7 +155,7 @@ impl ProviderApplication for Answers<'_> {
                 // One line a connection: a peer can send any number of malformed messages.
                 if provider.counters().malformed == 1 {
                     let user = self.user.escape_debug();
-                    anstream::eprintln!("note: a message of {user} cannot be read: {fault}");
+                    log::note(format_args!("a message of {user} cannot be read: {fault}"));
                 }
                 Ok(())
             }
@@ -172,7 +173,7 @@ impl Answers<'_> {
         self.tally.unwritten += 1;
         if self.tally.unwritten == 1 {
             let user = self.user.escape_debug();
-            anstream::eprintln!("note: an answer to {user} cannot be written: {refused}");
+            log::note(format_args!("an answer to {user} cannot be written: {refused}"));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use tapeline_console::failure::Hinted;
+use tapeline_console::log;
 use tapeline_omm::domain::{List, View};
 use tapeline_omm::role::consumer::{Consumer, Handle, Reissue};
 
@@ -68,7 +69,7 @@ impl Watching<'_> {
             Change::View(_) => Reissue { view: Some(view), ..Reissue::default() },
             Change::Pause | Change::Resume => {
                 if consumer.is_ready() && !consumer.can_pause() {
-                    anstream::eprintln!("note: this provider's login says that it cannot hold back updates");
+                    log::note("this provider's login says that it cannot hold back updates");
                 }
                 Reissue { is_paused: Some(*change == Change::Pause), ..Reissue::default() }
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use tapeline_client::dialer::{ConnectionEvent, Dialing};
+use tapeline_console::log;
 use tapeline_omm::domain::{List, View};
 use tapeline_omm::role::consumer::{
     Consumer, ConsumerApplication, ConsumerCounters, ConsumerEvent, Handle, ItemRequest, Reissue,
@@ -220,7 +221,7 @@ impl<'a> Watching<'a> {
                     let (Sending::Post(number, _) | Sending::Generic(number, _)) = sending;
                     let name = self.asked.items[number].as_str();
                     let why = "there is no image of it, or the provider does not take it";
-                    anstream::eprintln!("note: nothing can be sent to {name}: {why}");
+                    log::note(format_args!("nothing can be sent to {name}: {why}"));
                     match sending {
                         Sending::Post(..) => self.tally.posts -= 1,
                         Sending::Generic(..) => self.tally.asked = self.tally.asked.saturating_sub(1),
@@ -387,11 +388,11 @@ impl Dialing<Consumer> for Watching<'_> {
             ConnectionEvent::Disconnected { server, reason } => {
                 // Not with `--until-closed` after a login: there the disconnect is expected.
                 if !(self.asked.args.until_closed && self.was_ready) {
-                    anstream::eprintln!("note: no connection to {server}: {reason}");
+                    log::note(format_args!("no connection to {server}: {reason}"));
                 }
                 self.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
             }
-            ConnectionEvent::Note(note) => anstream::eprintln!("note: {note}"),
+            ConnectionEvent::Note(note) => log::note(note),
             _ => {}
         }
     }
@@ -407,7 +408,7 @@ impl ConsumerApplication for Watching<'_> {
     fn event(&mut self, consumer: &mut Consumer, _out: &mut dyn Outbox, event: ConsumerEvent<'_>) {
         match event {
             ConsumerEvent::TimedOut(wait) => {
-                anstream::eprintln!("note: the provider does not answer: {wait:?}");
+                log::note(format_args!("the provider does not answer: {wait:?}"));
             }
             ConsumerEvent::Login { state, .. } => {
                 self.lines.event("login", &[("state", shown::state_json(&state))]);
@@ -425,7 +426,7 @@ impl ConsumerApplication for Watching<'_> {
                 self.lines.event("dictionary", &members);
             }
             ConsumerEvent::DictionaryFailed(failed) => {
-                anstream::eprintln!("note: there is no dictionary from the provider: {failed}");
+                log::note(format_args!("there is no dictionary from the provider: {failed}"));
             }
             ConsumerEvent::Ready => {
                 self.was_ready = true;
@@ -446,7 +447,7 @@ impl ConsumerApplication for Watching<'_> {
             ConsumerEvent::RoundTrip(_) => {}
             // Only the first: the total is in the `end` event.
             ConsumerEvent::Malformed(fault) if consumer.counters().malformed == 1 => {
-                anstream::eprintln!("note: a message cannot be read: {fault}");
+                log::note(format_args!("a message cannot be read: {fault}"));
             }
             _ => {}
         }

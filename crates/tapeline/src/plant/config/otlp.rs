@@ -1,11 +1,13 @@
 //! `[otlp]`: the collector of OpenTelemetry to which metrics are pushed.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
 use tapeline_console::arguments;
-use tapeline_node::otlp::OtlpConfig;
+use tapeline_node::otlp::{self, OtlpConfig};
+use tapeline_wire::web_client::Url;
 use toml::Spanned;
 
 use super::Source;
@@ -22,6 +24,7 @@ pub(super) struct RawOtlp {
     endpoint: Spanned<String>,
     every: Option<Spanned<String>>,
     ca: Option<Spanned<PathBuf>>,
+    headers_file: Option<Spanned<PathBuf>>,
 }
 
 impl Source<'_> {
@@ -39,7 +42,26 @@ impl Source<'_> {
             let what = format!("endpoint is \"{}\", without a path", raw.endpoint.get_ref());
             return Err(self.wrong(place, what, format!("collectors take metrics at {USUAL}")));
         }
-        Ok(OtlpConfig { endpoint, every, tls })
+        let headers = raw.headers_file.as_ref().map(|file| self.headers(file, &endpoint)).transpose()?;
+        Ok(OtlpConfig { endpoint, every, tls, headers })
+    }
+
+    /// A file of headers that can be read, and that nobody between here and the endpoint can read.
+    fn headers(&self, file: &Spanned<PathBuf>, endpoint: &Url) -> anyhow::Result<PathBuf> {
+        let is_here = endpoint.host() == "localhost"
+            || endpoint.host().parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+        if !endpoint.is_encrypted() && !is_here {
+            let what = format!("headers_file is set, and {endpoint} is not encrypted");
+            return Err(self.wrong(
+                file.span(),
+                what,
+                "headers go to https://, or to a collector on this machine",
+            ));
+        }
+        let path = self.beside(file.get_ref());
+        let hint = "one header a line, such as `Authorization: Bearer KEY`";
+        otlp::read_headers(&path).map_err(|what| self.wrong(file.span(), what, hint))?;
+        Ok(path)
     }
 }
 
@@ -59,6 +81,15 @@ mod tests {
             ("endpoint = \"ws://127.0.0.1:4318/v1/metrics\"", "https:// or http:// is expected"),
             ("endpoint = \"http://127.0.0.1:4318\"", "without a path"),
             ("endpoint = \"http://h/v1/metrics\"\nca = \"ca.pem\"", "no address asks for TLS"),
+            (
+                "endpoint = \"http://h/v1/metrics\"\nheaders_file = \"/dev/null\"",
+                "headers_file is set, and http://h/v1/metrics is not encrypted",
+            ),
+            ("endpoint = \"http://127.0.0.1/v1/metrics\"\nheaders_file = \"none\"", "cannot read "),
+            (
+                "endpoint = \"http://localhost/v1/metrics\"\nheaders_file = \"/dev/zero\"",
+                "the headers are longer than 4096 bytes",
+            ),
             ("endpoint = \"http://h/v1/metrics\"\nevery = \"10ms\"", "a second at least is expected"),
         ] {
             let fault = checked(&plant(otlp)).unwrap_err();
