@@ -35,6 +35,11 @@ impl CertificateWatch {
         Some(Self { table: "publishers", tls: door.transport.tls.clone()?, told: None })
     }
 
+    /// The certificate for plants below.
+    pub(crate) fn of_bridge(config: &Config) -> Option<Self> {
+        Some(Self { table: "bridge", tls: config.bridge.as_ref()?.tls.clone()?, told: None })
+    }
+
     /// When the certificate ends; `None` if that cannot be read.
     pub(crate) fn snapshot(&self) -> Option<CertificateSnapshot> {
         Some(CertificateSnapshot { of: self.table.to_owned(), ends_ns: self.tls.ends()?.0 })
@@ -81,7 +86,8 @@ impl CertificateWatch {
 #[must_use]
 pub fn warnings(config: &Config, now: Nanos) -> Vec<String> {
     let of_hub = config.hub.as_ref().and_then(CertificateWatch::of_hub);
-    let all = of_hub.into_iter().chain(CertificateWatch::of_publishers(config));
+    let others = [CertificateWatch::of_publishers(config), CertificateWatch::of_bridge(config)];
+    let all = of_hub.into_iter().chain(others.into_iter().flatten());
     let ending = all.filter_map(|watch| {
         let ends = watch.tls.ends()?;
         (ends.since(now) <= SOON_NS).then(|| watch.warning(ends, now))

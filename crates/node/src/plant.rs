@@ -291,7 +291,8 @@ impl Threads {
         );
         let is_awaited = config.bridge.is_some();
         let of_clients = config.hub.as_ref().and_then(CertificateWatch::of_hub);
-        let certificates = [of_clients, CertificateWatch::of_publishers(config)];
+        let certificates =
+            [of_clients, CertificateWatch::of_publishers(config), CertificateWatch::of_bridge(config)];
         let start_journal = |journal| RunningJournal::start(journal, is_awaited, events);
         let journal = config.journal.as_ref().map(start_journal).transpose()?;
         let after = journal.as_ref().map(|journal| journal.after).unwrap_or_default();
@@ -325,7 +326,7 @@ impl Threads {
         let rows = rows.filter(|_| takes_rows);
         let start_hub = |hub| RunningHub::start(hub, demanding, hub_snapshots, gate(), events);
         let hub = config.hub.take().map(start_hub).transpose()?;
-        let gates = [(); 2].map(|()| journal.as_ref().map(RunningJournal::gate_of_bridge));
+        let gates = [(); 3].map(|()| journal.as_ref().map(RunningJournal::gate_of_bridge));
         excuses.extend(gates.iter().flatten().map(Gate::excuse));
         let start_bridge = |bridge| RunningBridge::start(bridge, (gates, kept, after), events);
         let bridge = config.bridge.take().map(start_bridge).transpose()?;

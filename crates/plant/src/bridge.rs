@@ -8,7 +8,7 @@
 //! * [`Packer`] packs ticks into datagrams, and keeps them for re-requests.
 //! * [`Follower`] joins the lines of one session into ticks in sequence, or says that they need the catch-up server.
 //! * [`ChannelStates`] has what a plant below says of the channels while the plant above is silent.
-//! * [`catch_up`] is the protocol of the catch-up server.
+//! * [`catch_up`] is the protocol of the catch-up server, [`tcp_line`] that of a line over TCP.
 //!
 //! All of it is without sockets and without a clock.
 
@@ -17,6 +17,7 @@ mod channel_states;
 mod follower;
 mod packer;
 mod session;
+pub mod tcp_line;
 
 pub use channel_states::ChannelStates;
 pub use follower::{Delivery, Follower, FollowerSettings, Stranger, StrangerCounters, TickSource};

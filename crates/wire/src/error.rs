@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 
 use rustix::io::Errno;
 
@@ -89,6 +90,16 @@ pub enum Error {
         /// The reason.
         cause: String,
     },
+    /// TLS has ended a connection: one side refused the other, or the peer does not speak TLS.
+    #[error("TLS with {peer}: {cause}")]
+    TlsPeer {
+        /// The peer's address.
+        peer: SocketAddr,
+        /// The reason.
+        cause: String,
+        /// Advice for the user, where there is any.
+        hint: Option<&'static str>,
+    },
     /// Aeron, or its driver, refused something.
     #[error("Aeron cannot {what}: {cause}")]
     Aeron {
@@ -156,6 +167,7 @@ impl Error {
             }
             Self::Memory { .. } => Some("ask for fewer slots, of about 2 KiB each".to_owned()),
             Self::Socket { operation, cause, .. } => hint_for(*operation, cause).map(str::to_owned),
+            Self::TlsPeer { hint, .. } => hint.map(str::to_owned),
             Self::Aeron { .. } => Some(
                 "one driver at a time lives in a folder; `ls /dev/shm` shows those of this machine"
                     .to_owned(),

@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use tapeline_wire::Error;
+use tapeline_wire::rssl::{Tls, TlsVersions};
 use tapeline_wire::tcp::{Interest, Listener, Received, Stream, wait};
 
 /// Far longer than loopback ever needs: a test that waits this long has failed.
@@ -108,4 +109,83 @@ fn a_port_where_nobody_listens_and_one_that_is_taken() {
     let listener = listener();
     let taken = Listener::open(listener.local_address()).unwrap_err();
     assert!(matches!(taken, Error::Socket { .. }) && taken.hint().unwrap().contains("port 0"), "{taken}");
+}
+
+/// A server's and a client's settings of TLS; the certificate is for `name`.
+fn tls(name: &str) -> (Tls, Tls) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    let pem = params.self_signed(&key).unwrap().pem();
+    let server = Tls::server(pem.as_bytes(), key.serialize_pem().as_bytes(), TlsVersions::Both).unwrap();
+    (server, Tls::client(pem.as_bytes(), TlsVersions::Both).unwrap())
+}
+
+/// Flushes both ends until the client has agreed on TLS and has sent everything.
+fn agree(client: &mut Stream, server: &mut Stream) -> Result<(), Error> {
+    while !client.flush()? {
+        server.flush()?;
+        wait([(client.as_fd(), client.interest()), (server.as_fd(), server.interest())], PATIENCE);
+    }
+    Ok(())
+}
+
+/// Connects, with these settings at each end. Returns the outcome of the handshake, and both ends.
+fn meet(server: Option<&Tls>, client: &Tls) -> (Result<(), Error>, Stream, Stream) {
+    let mut listener = listener();
+    let mut dialed = Stream::connect_tls(listener.local_address(), client, "127.0.0.1", 1 << 16).unwrap();
+    assert!(wait([(listener.as_fd(), Interest::Read)], PATIENCE));
+    let accepted = match server {
+        Some(tls) => listener.accept_tls(tls, 1 << 16),
+        None => listener.accept(1 << 16),
+    };
+    let mut accepted = accepted.unwrap().unwrap();
+    if server.is_none() {
+        accepted.output().extend(b"HTTP/1.1 400 Bad Request\r\n");
+    }
+    let agreed = agree(&mut dialed, &mut accepted);
+    (agreed, dialed, accepted)
+}
+
+#[test]
+fn bytes_go_through_tls_both_ways_however_many() {
+    let (server, client) = tls("127.0.0.1");
+    let (agreed, mut dialed, mut accepted) = meet(Some(&server), &client);
+    agreed.unwrap();
+    assert!(dialed.is_connected());
+    let all: Vec<u8> = (0..4 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
+    accepted.output().extend(&all);
+    dialed.output().extend(b"please");
+    let (mut came, mut is_flushed) = (Vec::<u8>::new(), false);
+    while came.len() < all.len() {
+        is_flushed = accepted.flush().unwrap();
+        dialed.flush().unwrap();
+        if matches!(dialed.receive().unwrap(), Received::Nothing) {
+            wait([(accepted.as_fd(), accepted.interest()), (dialed.as_fd(), dialed.interest())], PATIENCE);
+        }
+        came.extend(dialed.bytes());
+        dialed.consume(usize::MAX / 2);
+    }
+    assert!(came == all && is_flushed && accepted.unsent() == 0);
+    assert_eq!(receive(&mut accepted), Received::Bytes(6));
+    accepted.finish();
+    assert_eq!(receive(&mut dialed), Received::Closed);
+}
+
+#[test]
+fn a_handshake_that_fails_says_why_and_what_to_do() {
+    let (server, _) = tls("127.0.0.1");
+    let (other, of_other) = tls("other.example");
+    let failed = |server, client| {
+        let error = meet(server, client).0.unwrap_err();
+        (error.to_string(), error.hint().unwrap_or_default())
+    };
+    let (said, hint) = failed(Some(&server), &of_other);
+    assert!(said.starts_with("TLS with 127.0.0.1:") && said.contains("UnknownIssuer"), "{said}");
+    assert!(hint.contains("does ca name the right file?"), "{hint}");
+    let (said, hint) = failed(Some(&other), &of_other);
+    assert!(said.contains("not valid for name"), "{said}");
+    assert!(hint.contains("another name or address"), "{hint}");
+    let (said, hint) = failed(None, &of_other);
+    assert!(hint.contains("does not speak TLS"), "{said}: {hint}");
 }

@@ -5,6 +5,7 @@
 
 mod catch_up;
 mod line;
+mod tcp_line;
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
@@ -19,11 +20,13 @@ use tapeline_plant::bridge::{
 };
 use tapeline_plant::tick::Tick;
 use tapeline_plant::{ChannelCounters, Publish, Refused, RingPublish, Seq, Sequencer, State};
-use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver, wait_any, wait_any_or};
+use tapeline_wire::tcp::{Interest, wait};
+use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use self::catch_up::{CatchUp, CatchUpTurn};
 use self::line::LineReceiver;
 pub use self::line::UpstreamLine;
+pub use self::tcp_line::TlsToPlant;
 use crate::Error;
 use crate::error::Context;
 use crate::events::{Events, Kind, Severity};
@@ -49,6 +52,8 @@ pub struct UpstreamConfig {
     pub requests: Vec<SocketAddrV4>,
     /// Its catch-up server.
     pub catch_up: SocketAddr,
+    /// How its lines over TCP and its catch-up server are encrypted; `None` for no TLS.
+    pub tls: Option<TlsToPlant>,
     /// `true` to begin with all ticks of the epoch, if this plant has none; otherwise with images.
     pub whole_epoch: bool,
     /// The rules of joining; the plant's id is part of them.
@@ -92,6 +97,8 @@ pub struct UpstreamReport {
     pub kernel_drops: u64,
     /// Times that a line has lost its media driver of Aeron.
     pub drivers_lost: u64,
+    /// Times that a line over TCP has lost its connection, or got none.
+    pub connections_lost: u64,
 }
 
 /// A plant above, with its sockets.
@@ -205,7 +212,7 @@ impl Upstream {
             batch: Batch::new(BATCH_SLOTS, SLOT_BYTES),
             recovery,
             servers: config.requests.clone(),
-            catch_up: CatchUp::of(config.catch_up, config.whole_epoch, &config.name, events),
+            catch_up: CatchUp::of(config, events),
             channels: ChannelStates::default(),
             epochs,
             state: State::Initial,
@@ -258,10 +265,12 @@ impl Upstream {
         let Self { name, lines, batch, follower, channels, ticks, events, .. } = self;
         let (mut taken, mut all_read, mut stranger, mut failed) = (0, true, None, None);
         let mut refused = Ok(());
+        let is_wanted = follower.source() == TickSource::Lines;
+        let wanted = follower.session().filter(|_| is_wanted).map(|session| (session, follower.next()));
         to.publisher().hold();
         for (receiver, number) in lines.iter_mut().zip(0..) {
             let Some(line) = Line::new(number) else { continue };
-            receiver.turn(now, name, events);
+            receiver.turn(wanted, now, name, events);
             let got = receiver.receive(batch, BATCH_SLOTS, |datagram| {
                 if refused.is_err() {
                     return;
@@ -439,18 +448,14 @@ impl Upstream {
     /// Sleeps until something arrives, at most for `longest`.
     pub(crate) fn sleep(&self, longest: Duration) {
         let longest = if self.follower.is_busy() { longest.min(WHILE_RECOVERING) } else { longest };
-        let sockets = self.lines.iter().filter_map(LineReceiver::socket);
-        let all: Vec<&UdpReceiver> = sockets.chain(&self.recovery).collect();
         // Aeron has nothing to wait for: its lines are looked at again.
-        let has_others = self.lines.iter().any(|line| line.socket().is_none());
-        let longest = if has_others { longest.min(BETWEEN_LOOKS) } else { longest };
-        match self.catch_up.stream() {
-            Some(stream) if self.follower.source() == TickSource::CatchUpServer => {
-                _ = wait_any_or(&all, &stream.as_fd(), longest);
-            }
-            _ if all.is_empty() => std::thread::sleep(longest),
-            _ => _ = wait_any(&all, longest),
-        }
+        let is_polled = self.lines.iter().any(LineReceiver::is_polled);
+        let longest = if is_polled { longest.min(BETWEEN_LOOKS) } else { longest };
+        let catches_up = self.follower.source() == TickSource::CatchUpServer;
+        let catch_up = self.catch_up.stream().filter(|_| catches_up);
+        let answers = self.recovery.iter().map(|socket| (socket.as_fd(), Interest::Read));
+        let sockets = self.lines.iter().filter_map(LineReceiver::readiness).chain(answers);
+        wait(sockets.chain(catch_up.map(|stream| (stream.as_fd(), stream.interest()))), longest);
     }
 
     /// Returns the state last told.
@@ -499,6 +504,7 @@ impl Upstream {
             left_lines: self.follower.left(),
             strangers: self.follower.strangers().iter().sum(),
             drivers_lost: self.drivers_lost(),
+            connections_lost: self.connections_lost(),
         }
     }
 
@@ -509,6 +515,10 @@ impl Upstream {
 
     fn drivers_lost(&self) -> u64 {
         self.lines.iter().map(LineReceiver::drivers_lost).sum()
+    }
+
+    fn connections_lost(&self) -> u64 {
+        self.lines.iter().map(LineReceiver::connections_lost).sum()
     }
 
     /// Returns the totals.
@@ -533,6 +543,7 @@ impl Upstream {
             strangers: strangers.map(|(reason, count)| ((*reason).to_owned(), *count)).collect(),
             kernel_drops,
             drivers_lost: self.drivers_lost(),
+            connections_lost: self.connections_lost(),
         }
     }
 }
@@ -551,6 +562,7 @@ impl UpstreamConfig {
             lines: Vec::new(),
             requests: Vec::new(),
             catch_up,
+            tls: None,
             whole_epoch: false,
             follower: FollowerSettings { plant, ..FollowerSettings::default() },
             stale_after: crate::config::STALE_AFTER,

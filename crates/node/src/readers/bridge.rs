@@ -7,6 +7,7 @@ mod catch_up_server;
 pub(crate) mod counters;
 pub(crate) mod epochs;
 pub(crate) mod line;
+mod tcp_line;
 
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
@@ -15,10 +16,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tapeline_feed::moldudp64::HEADER_BYTES;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::{BridgeSession, Epoch, Packer, PackerSettings, PlantId};
 use tapeline_ring::Wait;
+use tapeline_wire::rssl::Tls;
 use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use self::catch_up_server::RunningCatchUp;
@@ -27,13 +30,15 @@ use self::epochs::Epochs;
 pub use self::epochs::FILE as EPOCHS_FILE;
 pub use self::line::BridgeLine;
 use self::line::LineSender;
+pub use self::tcp_line::TcpLineOptions;
+use self::tcp_line::{Followers, TcpLine, WhenQuiet};
 use crate::Error;
 use crate::cursor::RingCursor;
 use crate::error::Context;
 use crate::events::Events;
 use crate::image_server::ImageServerConfig;
 use crate::journal::{Gate, WHILE_HELD};
-use crate::readers::reader::{Reader, Signs};
+use crate::readers::reader::{Pulse, Reader, Signs};
 use crate::readers::sequence_cursor::{Kept, SequenceCursor, Taken};
 use crate::ticks::OnRing;
 
@@ -41,6 +46,8 @@ use crate::ticks::OnRing;
 const BATCH: usize = 256;
 /// The longest sleep while the ring is quiet: a re-request may wait this long.
 const SLEEP: Duration = Duration::from_micros(500);
+/// The longest sleep of a thread that has lines over TCP alone: who connects waits that long.
+const LONG_SLEEP: Duration = Duration::from_millis(5);
 /// How often a silent bridge says which sequence comes next, so that the loss of the last datagram shows.
 const HEARTBEAT_NS: i64 = 100_000_000;
 /// Re-requests taken at once, and the bytes of one: a longer datagram is cut, and still too long.
@@ -52,6 +59,8 @@ const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 const LAST_WORDS_NS: i64 = 1_000_000_000;
 /// The longest time that it answers then.
 const LONGEST_LEAVE_NS: i64 = 10_000_000_000;
+/// The longest sleep then.
+const LAST_SLEEP: Duration = Duration::from_millis(5);
 /// How often it says meanwhile that the plant has ended.
 const FAREWELL_NS: i64 = 50_000_000;
 
@@ -62,6 +71,10 @@ pub struct BridgeConfig {
     pub plant: PlantId,
     /// Where the ticks are sent: every line gets all of them.
     pub lines: Vec<BridgeLine>,
+    /// Where plants below follow the ticks over TCP.
+    pub tcp_lines: Vec<TcpLineOptions>,
+    /// The certificate for everything over TCP: these lines and catching up; `None` for no TLS.
+    pub tls: Option<Tls>,
     /// The address of the re-request server; port 0 takes a free one.
     pub requests: SocketAddrV4,
     /// The address of the catch-up server; port 0 takes a free one.
@@ -85,6 +98,9 @@ pub struct BridgeReady {
     pub requests: SocketAddrV4,
     /// The address of the catch-up server.
     pub catch_up: SocketAddr,
+    /// The addresses of the lines over TCP.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tcp_lines: Vec<SocketAddr>,
 }
 
 /// Totals of a bridge.
@@ -112,23 +128,34 @@ pub struct BridgeReport {
     pub unanswered: u64,
     /// Times that a plant below has caught up.
     pub caught_up: u64,
+    /// Times that a plant below was cut off a line over TCP because it was too slow.
+    pub cut_off: u64,
+    /// Connections to lines over TCP that were refused.
+    pub refused: u64,
 }
 
-/// A bridge with its two threads.
+/// A bridge with its threads: one for the lines of datagrams, one for those over TCP if there are both, and the catch-up server.
 #[derive(Debug)]
 pub(crate) struct RunningBridge {
     pub(crate) ready: BridgeReady,
-    reader: Reader<BridgeReport>,
+    readers: Vec<Reader<BridgeReport>>,
     catch_up: RunningCatchUp,
-    counters: Arc<BridgeCounters>,
+    counters: Vec<Arc<BridgeCounters>>,
+}
+
+/// What one thread sends on.
+struct Outlets {
+    lines: Vec<LineSender>,
+    tcp_lines: Vec<TcpLine>,
+    requests: Option<UdpReceiver>,
 }
 
 impl RunningBridge {
     /// Opens the ports and starts the threads, which wait for the ring. Call before this thread is pinned. `after` is the last tick of the
-    /// plants before this one; from the plant's journal come its folder and progress, and the gates of the two threads.
+    /// plants before this one; from the plant's journal come its folder and progress, and the gates of the threads.
     pub(crate) fn start(
         config: BridgeConfig,
-        (gates, journal, after): ([Option<Gate>; 2], Option<Kept>, Seq),
+        (gates, journal, after): ([Option<Gate>; 3], Option<Kept>, Seq),
         events: &Events,
     ) -> crate::Result<Self> {
         let folder: Option<PathBuf> = journal.as_ref().map(|(folder, _)| folder.clone());
@@ -143,33 +170,53 @@ impl RunningBridge {
         })?;
         let lines = config.lines.iter().map(|line| LineSender::open(line, events));
         let lines = lines.collect::<crate::Result<Vec<_>>>()?;
-        let [gate, gate_of_catch_up] = gates;
-        let counters = Arc::<BridgeCounters>::default();
-        let (catch_up, address) =
-            RunningCatchUp::start(&config, (epochs, gate_of_catch_up, journal.clone()), &counters, events)?;
+        let tcp_lines = config.tcp_lines.iter().map(|line| TcpLine::open(line, config.tls.as_ref(), session));
+        let tcp_lines = tcp_lines.collect::<crate::Result<Vec<_>>>()?;
+        let [gate_of_catch_up, mut gates @ ..] = gates;
+        let mut counters = vec![Arc::<BridgeCounters>::default()];
+        let (catch_up, address) = RunningCatchUp::start(
+            &config,
+            (epochs, gate_of_catch_up, journal.clone()),
+            &counters[0],
+            events,
+        )?;
         let ready = BridgeReady {
             session: session.to_string(),
             requests: requests.local_address(),
             catch_up: address,
+            tcp_lines: tcp_lines.iter().map(TcpLine::address).collect(),
         };
-        let counted = Arc::clone(&counters);
-        let (packer, of_thread) = (Packer::new(session, Seq(after.0 + 1), config.packer), events.clone());
-        let reader = Reader::start("bridge", events, move |ring, subscriber, signs| {
-            let ring = RingCursor::new("bridge", OnRing { ring, subscriber }, gate, &of_thread);
-            let place = SequenceCursor::new(ring, journal, after, "for the plants below");
-            let clock = Clock::calibrate();
-            let report = BridgeReport { session: session.to_string(), ..BridgeReport::default() };
-            let frame = Vec::new();
-            let out = Out { packer, lines, frame, report, sent: clock.now(), events: of_thread };
-            let batch = Batch::new(REQUESTS, REQUEST_BYTES);
-            Sending { place, clock, out, requests, batch, signs, counted }.run()
-        })?;
-        Ok(Self { ready, reader, catch_up, counters })
+        let has_both = !lines.is_empty() && !tcp_lines.is_empty();
+        let mut outlets = vec![("bridge", Outlets { lines, tcp_lines, requests: Some(requests) })];
+        if has_both {
+            // TLS costs more than a datagram: the lines of datagrams do not wait for it.
+            let tcp_lines = std::mem::take(&mut outlets[0].1.tcp_lines);
+            outlets.push(("bridge-tcp", Outlets { lines: Vec::new(), tcp_lines, requests: None }));
+            counters.push(Arc::default());
+        }
+        let mut readers = Vec::new();
+        for (((name, outlets), counted), gate) in outlets.into_iter().zip(&counters).zip(&mut gates) {
+            let (gate, journal) = (gate.take(), journal.clone());
+            let (counted, of_catch_up) = (Arc::clone(counted), Arc::clone(&counters[0]));
+            let (packer, of_thread) = (Packer::new(session, Seq(after.0 + 1), config.packer), events.clone());
+            readers.push(Reader::start(name, events, move |ring, subscriber, signs| {
+                let ring = RingCursor::new(name, OnRing { ring, subscriber }, gate, &of_thread);
+                let place = SequenceCursor::new(ring, journal, after, "for the plants below");
+                let clock = Clock::calibrate();
+                let report = BridgeReport { session: session.to_string(), ..BridgeReport::default() };
+                let Outlets { lines, tcp_lines, requests } = outlets;
+                let (frame, sent) = (Vec::new(), clock.now());
+                let out = Out { packer, lines, tcp_lines, frame, report, sent, events: of_thread };
+                let batch = Batch::new(REQUESTS, REQUEST_BYTES);
+                Sending { place, clock, out, requests, batch, signs, counted, of_catch_up }.run()
+            })?);
+        }
+        Ok(Self { ready, readers, catch_up, counters })
     }
 
     /// The ring exists. Returns the places on it that must be [exempt](tapeline_ring::Publisher) from the stall limit.
     pub(crate) fn join(&mut self, ring: &tapeline_ring::Name) -> crate::Result<tapeline_ring::SubscriberId> {
-        self.reader.join(ring)?;
+        self.readers.iter_mut().try_for_each(|reader| reader.join(ring).map(|_| ()))?;
         self.catch_up.join(ring)
     }
 
@@ -177,16 +224,35 @@ impl RunningBridge {
     pub(crate) fn view(&self) -> BridgeView {
         BridgeView {
             session: self.ready.session.clone(),
-            pulse: self.reader.pulse(),
-            counters: Arc::clone(&self.counters),
+            pulses: self.readers.iter().map(Reader::pulse).collect::<Vec<Pulse>>(),
+            counters: self.counters.clone(),
         }
     }
 
-    /// The ring has ended: waits until both threads have ended.
+    /// The ring has ended: waits until the threads have ended.
     pub(crate) fn end(self) -> crate::Result<BridgeReport> {
         let caught_up = self.catch_up.end();
-        let report = self.reader.end()?;
-        Ok(BridgeReport { caught_up: caught_up?, ..report })
+        let reports = self.readers.into_iter().map(Reader::end).collect::<Vec<_>>();
+        let mut all = BridgeReport { caught_up: caught_up?, ..BridgeReport::default() };
+        for report in reports {
+            let report = report?;
+            all = BridgeReport {
+                session: report.session,
+                ticks: all.ticks.max(report.ticks),
+                missing: all.missing.max(report.missing),
+                datagrams: all.datagrams + report.datagrams,
+                unsent: all.unsent + report.unsent,
+                back_pressured: all.back_pressured + report.back_pressured,
+                drivers_lost: all.drivers_lost + report.drivers_lost,
+                requests: all.requests + report.requests,
+                sent_again: all.sent_again + report.sent_again,
+                unanswered: all.unanswered + report.unanswered,
+                caught_up: all.caught_up,
+                cut_off: all.cut_off + report.cut_off,
+                refused: all.refused + report.refused,
+            };
+        }
+        Ok(all)
     }
 }
 
@@ -195,16 +261,20 @@ struct Sending {
     place: SequenceCursor,
     clock: Clock,
     out: Out,
-    requests: UdpReceiver,
+    /// The re-request server, if it is this thread's.
+    requests: Option<UdpReceiver>,
     batch: Batch,
     signs: Arc<Signs>,
     counted: Arc<BridgeCounters>,
+    /// Those that the catch-up server writes.
+    of_catch_up: Arc<BridgeCounters>,
 }
 
 /// Everything except the source of the ticks.
 struct Out {
     packer: Packer,
     lines: Vec<LineSender>,
+    tcp_lines: Vec<TcpLine>,
     /// The last tick as it stands on the ring.
     frame: Vec<u8>,
     report: BridgeReport,
@@ -223,6 +293,7 @@ impl Sending {
             self.out.turn(now);
             let (taken, is_over) = self.take_ticks()?;
             self.out.send(now);
+            let is_behind = self.out.follow(self.out.packer.heartbeat(), HEARTBEAT_NS, now);
             let asked = self.answer(now)?;
             if is_over {
                 break;
@@ -241,12 +312,15 @@ impl Sending {
                 // The ring has ticks, so waiting on it would return at once.
                 std::thread::sleep(WHILE_HELD);
             } else {
-                self.place.subscriber().wait(Wait::Park, SLEEP);
+                let sleep = if self.requests.is_some() || is_behind { SLEEP } else { LONG_SLEEP };
+                self.place.subscriber().wait(Wait::Park, sleep);
             }
         }
         self.take_leave()?;
-        let statistics = *self.out.packer.statistics();
+        let (statistics, followers) = (*self.out.packer.statistics(), self.out.followers());
         Ok(BridgeReport {
+            cut_off: followers.cut_off,
+            refused: followers.refused,
             requests: statistics.requests,
             sent_again: statistics.messages,
             unanswered: statistics.unanswered.iter().sum(),
@@ -257,7 +331,8 @@ impl Sending {
 
     /// Writes the figures.
     fn count(&self) {
-        let (statistics, counted) = (self.out.packer.statistics(), &self.counted);
+        let (statistics, followers) = (self.out.packer.statistics(), self.out.followers());
+        let counted = &self.counted;
         for (counter, value) in [
             (&counted.next, self.out.packer.next().0),
             (&counted.unsent, self.out.report.unsent),
@@ -266,6 +341,9 @@ impl Sending {
             (&counted.requests, statistics.requests),
             (&counted.sent_again, statistics.messages),
             (&counted.unanswered, statistics.unanswered.iter().sum()),
+            (&counted.followers, followers.now),
+            (&counted.cut_off, followers.cut_off),
+            (&counted.refused, followers.refused),
         ] {
             counter.store(value, Ordering::Relaxed);
         }
@@ -282,13 +360,19 @@ impl Sending {
                 said = now;
                 self.out.send_to_all(&end);
             }
-            if self.answer(now)? > 0 {
+            let is_behind = self.out.follow(end, FAREWELL_NS, now);
+            // A plant that catches up connects to its lines afterwards.
+            let is_awaited = is_behind || self.of_catch_up.catching_up.load(Ordering::Relaxed) > 0;
+            if self.answer(now)? > 0 || is_awaited {
                 asked = now;
             }
             if now.since(asked) >= LAST_WORDS_NS || now.since(begun) >= LONGEST_LEAVE_NS {
                 return Ok(());
             }
-            self.requests.wait(Duration::from_millis(10));
+            match &self.requests {
+                Some(requests) if !is_behind => _ = requests.wait(LAST_SLEEP),
+                _ => std::thread::sleep(SLEEP),
+            }
         }
     }
 
@@ -313,7 +397,7 @@ impl Sending {
 
     /// Answers the re-requests that have arrived. Returns their number.
     fn answer(&mut self, now: Nanos) -> crate::Result<usize> {
-        let Self { requests, batch, out, .. } = self;
+        let Self { requests: Some(requests), batch, out, .. } = self else { return Ok(0) };
         let count = requests.receive(batch).context("the bridge cannot read re-requests")?;
         for request in batch.iter() {
             if let Some(answer) = out.packer.answer(*request.source.ip(), request.bytes, now) {
@@ -331,12 +415,31 @@ impl Out {
         self.lines.iter_mut().for_each(|line| line.turn(now, &self.events));
     }
 
+    /// Gives the plants that follow over TCP what they take; `saying` is said every `every_ns` to those that have everything. Returns whether
+    /// one lacks something.
+    fn follow(&mut self, saying: [u8; HEADER_BYTES], every_ns: i64, now: Nanos) -> bool {
+        let Self { packer, tcp_lines, events, .. } = self;
+        let saying = WhenQuiet { datagram: saying, every_ns };
+        tcp_lines.iter_mut().fold(false, |is_behind, line| line.turn(packer, saying, now, events) | is_behind)
+    }
+
+    fn followers(&self) -> Followers {
+        self.tcp_lines.iter().map(TcpLine::counts).fold(Followers::default(), |all, line| Followers {
+            now: all.now + line.now,
+            cut_off: all.cut_off + line.cut_off,
+            refused: all.refused + line.refused,
+        })
+    }
+
     fn drivers_lost(&self) -> u64 {
         self.lines.iter().map(LineSender::drivers_lost).sum()
     }
 
     /// Sends the ticks that were taken, or a heartbeat if one is due.
     fn send(&mut self, now: Nanos) {
+        if self.lines.is_empty() {
+            return self.packer.skip();
+        }
         let count = self.packer.pack();
         if count == 0 {
             if now.since(self.sent) >= HEARTBEAT_NS {

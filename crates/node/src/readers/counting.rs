@@ -189,7 +189,7 @@ impl Counting {
         plant: SnapshotReader<PlantFigures>,
         hub: Option<(SnapshotReader<HubFigures>, Hub)>,
         (journal, served): (Option<Arc<Progress>>, Served),
-        [clients, publishers]: [Option<CertificateWatch>; 2],
+        [clients, others @ ..]: [Option<CertificateWatch>; 3],
         latest: &Arc<LatestSnapshot>,
         events: &Events,
     ) -> crate::Result<Self> {
@@ -229,7 +229,7 @@ impl Counting {
                 served,
                 latest,
                 clients,
-                publishers,
+                others: others.into_iter().flatten().collect(),
                 events,
             };
             counter.write();
@@ -276,7 +276,8 @@ struct Counter {
     latest: Arc<LatestSnapshot>,
     /// The certificate for clients, of which the hub itself warns.
     clients: Option<CertificateWatch>,
-    publishers: Option<CertificateWatch>,
+    /// The certificates for publishers and for plants below.
+    others: Vec<CertificateWatch>,
     events: Events,
 }
 
@@ -328,10 +329,10 @@ impl Counter {
             };
         }
         self.snapshot.journal = self.journal.as_deref().map(of_journal);
-        let certificates = self.clients.iter().chain(&self.publishers);
+        let certificates = self.clients.iter().chain(&self.others);
         self.snapshot.certificates = certificates.filter_map(CertificateWatch::snapshot).collect();
-        if let Some(publishers) = &mut self.publishers {
-            publishers.look(self.clock.now(), &self.events);
+        for other in &mut self.others {
+            other.look(self.clock.now(), &self.events);
         }
         let Served { kdb, zeromq, bridge } = &self.served;
         self.snapshot.bridge = bridge.as_ref().map(BridgeView::look);

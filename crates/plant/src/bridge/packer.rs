@@ -9,7 +9,7 @@ use tapeline_feed::moldudp64::retransmit::{
 use tapeline_feed::moldudp64::{HEADER_BYTES, PacketBuilder, end_of_session, heartbeat};
 use tapeline_measure::Nanos;
 
-use super::BridgeSession;
+use super::{BridgeSession, tcp_line};
 use crate::Seq;
 
 /// The longest tick that fits in one datagram of UDP over IPv4, in bytes. For a longer tick an empty message travels: a plant below
@@ -71,31 +71,66 @@ impl Packer {
 
     /// Packs the ticks that no datagram carries yet, in place of the [datagrams](Self::datagrams) before. Returns the number of datagrams.
     pub fn pack(&mut self) -> usize {
-        let Self { session, packet_bytes, history, unsent, bytes, lengths, room, .. } = self;
-        bytes.clear();
-        lengths.clear();
-        let (session, next) = (session.to_mold(), history.next());
-        *unsent = (*unsent).max(history.first());
-        while *unsent < next {
-            let Some(first) = history.message(*unsent) else {
-                // This plant's reader has lost its place on the ring: the sequences in between are missing.
-                *unsent += 1;
-                continue;
-            };
-            let limit = (*packet_bytes).max(HEADER_BYTES + 2 + first.len());
-            let Ok(mut packet) = PacketBuilder::with_limit(room, session, *unsent, limit) else { break };
-            for (_, message) in history.run(*unsent) {
-                if packet.push(message).is_err() {
-                    break;
-                }
+        self.bytes.clear();
+        self.lengths.clear();
+        let next = self.history.next();
+        self.unsent = self.unsent.max(self.history.first());
+        while self.unsent < next {
+            let (length, behind) = self.packet(self.unsent);
+            self.unsent = behind;
+            if length > 0 {
+                self.bytes.extend_from_slice(&self.room[..length]);
+                self.lengths.push(length);
             }
-            // A packet takes its first message: the limit was chosen for it.
-            *unsent = packet.next_sequence().max(*unsent + 1);
-            let length = packet.finish();
-            bytes.extend_from_slice(&room[..length]);
-            lengths.push(length);
         }
-        lengths.len()
+        self.lengths.len()
+    }
+
+    /// Counts the ticks so far as packed, for those who [follow](Self::follow) alone.
+    pub fn skip(&mut self) {
+        self.unsent = self.unsent.max(self.history.next());
+    }
+
+    /// Appends the ticks from `next` on, of those that were [packed](Self::pack), as datagrams of a line over TCP: about `most` bytes. Returns the
+    /// sequence behind them; `None` if the memory no longer has `next`.
+    pub fn follow(&mut self, next: Seq, most: usize, out: &mut Vec<u8>) -> Option<Seq> {
+        let (mut next, begun) = (next.0, out.len());
+        if next < self.oldest().0 {
+            return None;
+        }
+        while next < self.unsent && out.len() - begun < most {
+            let (length, behind) = self.packet(next);
+            next = behind;
+            if length > 0 {
+                tcp_line::put_datagram(out, &self.room[..length]);
+            }
+        }
+        Some(Seq(next))
+    }
+
+    /// Returns the oldest sequence that [`follow`](Self::follow) has, or would have next.
+    #[must_use]
+    pub fn oldest(&self) -> Seq {
+        let first = self.history.first();
+        Seq(if self.history.next() == first { self.unsent } else { first })
+    }
+
+    /// Makes the datagram that begins with the tick `first`. Returns its length, 0 if the tick is missing, and the sequence behind it.
+    fn packet(&mut self, first: u64) -> (usize, u64) {
+        let Self { session, packet_bytes, history, room, .. } = self;
+        // If it is missing, this plant's reader has lost its place on the ring.
+        let Some(message) = history.message(first) else { return (0, first + 1) };
+        let limit = (*packet_bytes).max(HEADER_BYTES + 2 + message.len());
+        let packet = PacketBuilder::with_limit(room, session.to_mold(), first, limit);
+        let Ok(mut packet) = packet else { return (0, first + 1) };
+        for (_, message) in history.run(first) {
+            if packet.push(message).is_err() {
+                break;
+            }
+        }
+        // A packet takes its first message: the limit was chosen for it.
+        let behind = packet.next_sequence().max(first + 1);
+        (packet.finish(), behind)
     }
 
     /// Returns the datagrams that were packed last, in order.
@@ -178,6 +213,32 @@ mod tests {
         packer.tick(Seq(13), b"x");
         packer.pack();
         assert_eq!(found(packer.datagrams().map(<[u8]>::to_vec)), [(13, vec![1])]);
+    }
+
+    #[test]
+    fn who_follows_over_tcp_has_every_tick_from_a_sequence_on_or_is_told_that_it_is_gone() {
+        let mut packer = packer();
+        let mut out = Vec::new();
+        assert_eq!((packer.oldest(), packer.follow(Seq(1), 1, &mut out)), (Seq(5), None));
+        for seq in 5..70 {
+            packer.tick(Seq(seq), &[b'x'; 30]);
+        }
+        assert_eq!(packer.follow(Seq(7), 1, &mut out), Some(Seq(7)), "nothing is packed");
+        packer.pack();
+        // Limits of 64 messages and of 100 bytes a datagram.
+        assert_eq!((packer.oldest(), packer.follow(Seq(5), 1, &mut out)), (Seq(6), None));
+        assert_eq!(packer.follow(Seq(7), 1, &mut out), Some(Seq(9)));
+        assert_eq!(packer.follow(Seq(9), usize::MAX, &mut out), Some(Seq(70)));
+        assert_eq!(packer.follow(Seq(70), usize::MAX, &mut out), Some(Seq(70)));
+        assert_eq!(packer.follow(Seq(500), usize::MAX, &mut out), Some(Seq(500)), "it is ahead");
+        let (mut rest, mut came) = (&out[..], Vec::new());
+        while let Some(datagram) = tcp_line::datagram(rest).unwrap() {
+            rest = &rest[2 + datagram.len()..];
+            came.push(datagram.to_vec());
+        }
+        let came = found(came.into_iter());
+        assert_eq!((came[0].clone(), came.len(), rest.len()), ((7, vec![30, 30]), 32, 0));
+        assert_eq!(came.iter().map(|(_, messages)| messages.len()).sum::<usize>(), 63);
     }
 
     #[test]

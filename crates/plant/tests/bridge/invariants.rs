@@ -1,9 +1,10 @@
 //! What holds of the lower end of a bridge, whatever its peers send: sequences go up one by one, no tick comes twice, only ticks of the session
-//! come, and nothing panics.
+//! come, and nothing panics. A line over TCP gives the datagrams that its bytes say, whatever pieces they come in.
 
 use tapeline_feed::line::Line;
 use tapeline_measure::Nanos;
 use tapeline_plant::bridge::catch_up::{CatchUpReply, CatchUpRequest, HEAD_BYTES, Part, part};
+use tapeline_plant::bridge::tcp_line::{FOLLOW_BYTES, LONGEST_PART, datagram, follow, followed};
 use tapeline_plant::bridge::{
     BridgeSession, Delivery, Epoch, Follower, FollowerSettings, PlantId, TickSource,
 };
@@ -65,9 +66,28 @@ pub(crate) fn any(mut script: &[u8]) {
                 follower.go_live(session(), next, now);
             }
             6 => follower.leave(now),
-            _ => parts(bytes),
+            _ => {
+                parts(bytes);
+                line(bytes);
+            }
         }
         assert_eq!(follower.next(), Seq(to.0));
+    }
+}
+
+/// Reads bytes as both directions of a line over TCP.
+fn line(bytes: &[u8]) {
+    if let Some(request) = bytes.first_chunk::<FOLLOW_BYTES>()
+        && let Ok((session, next)) = followed(request)
+    {
+        assert_eq!(followed(&follow(session, next)), Ok((session, next)));
+    }
+    let mut rest = bytes;
+    while let Ok(Some(found)) = datagram(rest) {
+        assert!(2 + found.len() <= rest.len().min(LONGEST_PART));
+        // It is found in no other pieces than whole.
+        assert_eq!(datagram(&rest[..1 + found.len()]), Ok(None));
+        rest = &rest[2 + found.len()..];
     }
 }
 

@@ -296,14 +296,25 @@ fn parts(config: &Config) -> Vec<Part> {
         parts.extend(address.into_iter().chain(unix).map(|name| Part::new("port", name, &*is)));
     }
     if let Some(bridge) = &config.bridge {
-        let lines: Vec<_> = bridge.lines.iter().map(ToString::to_string).collect();
-        let is = format!("the plants below catch up and send re-requests; lines to {}", lines.join(", "));
+        let to = bridge.lines.iter().map(|line| format!("; a line to {line}")).collect::<String>();
+        let tls = if bridge.tls.is_some() { ", with TLS" } else { "" };
+        let is = format!("the plants below catch up{tls}, and send re-requests over UDP{to}");
         parts.push(Part::new("bridge", bridge.catch_up, is));
+        parts.extend(bridge.tcp_lines.iter().map(|line| {
+            let most = line.max_followers;
+            Part::new(
+                "bridge",
+                line.address,
+                format!("up to {most} plants below follow the ticks over TCP{tls}"),
+            )
+        }));
     }
     if let Some(upstream) = &config.upstream {
         let lines: Vec<_> = upstream.lines.iter().map(ToString::to_string).collect();
         let plant = upstream.follower.plant;
-        let is = format!("the ticks of plant {plant} at {}; lines {}", upstream.catch_up, lines.join(", "));
+        let tls = if upstream.tls.is_some() { ", with TLS" } else { "" };
+        let is =
+            format!("the ticks of plant {plant} at {}{tls}; lines {}", upstream.catch_up, lines.join(", "));
         parts.push(Part::new("upstream", &upstream.name, is));
     }
     if let Some(otlp) = &config.otlp {
@@ -481,7 +492,10 @@ fn memory(config: &Config) -> Vec<Memory> {
         ]);
     }
     if let Some(bridge) = &config.bridge {
-        parts.push(("ticks for re-requests (history)", bridge.packer.history.bytes));
+        // Lines over TCP beside others have a memory of their own.
+        let has_both = !bridge.lines.is_empty() && !bridge.tcp_lines.is_empty();
+        let bytes = bridge.packer.history.bytes * if has_both { 2 } else { 1 };
+        parts.push(("ticks for re-requests (history)", bytes));
         parts.extend(bridge.images.as_ref().map(|images| ("images for plants below (images)", images.bytes)));
     }
     if let Some(hub) = &config.hub {

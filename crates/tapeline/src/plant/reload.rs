@@ -25,7 +25,7 @@ use toml::{Table, Value};
 use super::{config, supervised};
 
 /// The keys that change while a plant runs, with what follows them.
-const RELOADED: [&str; 11] = [
+const RELOADED: [&str; 13] = [
     "hub.access.login",
     "hub.access.users",
     "hub.access.allow_plain_passwords",
@@ -34,6 +34,8 @@ const RELOADED: [&str; 11] = [
     "hub.access.code",
     "hub.access.rule",
     "hub.cert",
+    "bridge.cert",
+    "bridge.key",
     "hub.key",
     "publishers.cert",
     "publishers.key",
@@ -81,7 +83,9 @@ pub(crate) fn changes(old: &Table, new: &Table) -> Vec<KeyChange> {
     keys.into_iter()
         .map(KeyChange::of)
         .map(|change| match change.key.split_once('.') {
-            Some((table @ ("hub" | "publishers"), "cert" | "key")) if has(old, table) != has(new, table) => {
+            Some((table @ ("hub" | "publishers" | "bridge"), "cert" | "key"))
+                if has(old, table) != has(new, table) =>
+            {
                 KeyChange { refused: Some("a port is encrypted or not from its opening on"), ..change }
             }
             _ => change,
@@ -117,14 +121,22 @@ fn named(array: &[Value]) -> Option<Table> {
     Some(tables)
 }
 
+/// The certificates of a plant's servers, in the order of [`Running::certificates`].
+fn certificates<'a>(config: &'a Config, hub: Option<&'a HubConfig>) -> [Option<&'a Tls>; 3] {
+    let door = config.sources.as_ref().and_then(|sources| sources.door.as_ref());
+    let of_transports = [hub.map(|hub| &hub.transport), door.map(|door| &door.transport)];
+    let [clients, publishers] = of_transports.map(|transport| transport.and_then(|it| it.tls.as_ref()));
+    [clients, publishers, config.bridge.as_ref().and_then(|bridge| bridge.tls.as_ref())]
+}
+
 /// A configuration that a plant runs with, reloaded at SIGHUP.
 #[derive(Debug)]
 pub(crate) struct Running {
     path: PathBuf,
     /// What the plant runs with: its file at the start, and what was reloaded since.
     table: Mutex<Table>,
-    /// The certificates of `[hub]` and of `[publishers]`.
-    certificates: [Option<Tls>; 2],
+    /// The certificates of `[hub]`, `[publishers]` and `[bridge]`.
+    certificates: [Option<Tls>; 3],
     /// The file in shared memory that shows other programs what the plant runs with, while there is one.
     shown: Mutex<Option<PathBuf>>,
     again: OnceLock<Again>,
@@ -135,12 +147,10 @@ impl Running {
     pub(crate) fn of(path: &Path, config: &Config, hub: Option<&HubConfig>) -> anyhow::Result<Self> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", paths::shown(&path)))?;
-        let door = config.sources.as_ref().and_then(|sources| sources.door.as_ref());
-        let certificates = [hub.map(|hub| &hub.transport), door.map(|door| &door.transport)];
         Ok(Self {
             path: paths::absolute(path),
             table: Mutex::new(text.parse().with_context(|| format!("{} has changed", paths::shown(&path)))?),
-            certificates: certificates.map(|transport| transport.and_then(|transport| transport.tls.clone())),
+            certificates: certificates(config, hub).map(Option::<&Tls>::cloned),
             shown: Mutex::default(),
             again: OnceLock::new(),
         })
@@ -217,10 +227,9 @@ impl Running {
 
     /// Takes renewed certificates, for later connections.
     fn renew(&self, config: &Config) {
-        let door = config.sources.as_ref().and_then(|sources| sources.door.as_ref());
-        let new = [config.hub.as_ref().map(|hub| &hub.transport), door.map(|door| &door.transport)];
-        for ((own, new), table) in self.certificates.iter().zip(new).zip(["hub", "publishers"]) {
-            if let (Some(own), Some(new)) = (own, new.and_then(|transport| transport.tls.as_ref()))
+        let new = certificates(config, config.hub.as_ref());
+        for ((own, new), table) in self.certificates.iter().zip(new).zip(["hub", "publishers", "bridge"]) {
+            if let (Some(own), Some(new)) = (own, new)
                 && own.renew(new)
             {
                 let ends = own.ends().and_then(|ends| Timestamp::from_nanosecond(ends.0.into()).ok());

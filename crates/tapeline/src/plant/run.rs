@@ -171,9 +171,10 @@ fn eprintln_ready(config: &tapeline_node::Config, ready: &Ready) {
     if let Some(kdb) = &ready.kdb {
         log::info(kdb);
     }
-    if let Some(BridgeReady { session, requests, catch_up }) = &ready.bridge {
+    if let Some(BridgeReady { session, requests, catch_up, tcp_lines }) = &ready.bridge {
+        let follow = tcp_lines.iter().map(|address| format!(", follow at {address}")).collect::<String>();
         log::info(format_args!(
-            "bridge: session {session}; plants below send re-requests to {requests} and catch up at {catch_up}"
+            "bridge: session {session}; plants below send re-requests to {requests}, catch up at {catch_up}{follow}"
         ));
     }
     if let Some(upstream) = &config.upstream {

@@ -2,7 +2,9 @@
 
 use tapeline_console::output::{self, table};
 use tapeline_measure::figures::{self, thousands};
-use tapeline_node::stat::snapshot::{Hub, Latency, Session, Snapshot, SymbolSnapshot};
+use tapeline_node::stat::snapshot::{
+    BridgeSnapshot, Hub, Latency, Session, Snapshot, SymbolSnapshot, UpstreamSnapshot,
+};
 
 /// Resolution of the age of a state, in ns.
 const SECOND: u64 = 1_000_000_000;
@@ -48,37 +50,53 @@ pub(super) fn of(plant: &Snapshot) -> String {
             text.push_str(&format!(", {} ticks MISSING", thousands(outlet.missing)));
         }
     }
-    if let Some(bridge) = &plant.bridge {
-        let state = if bridge.ended { ", ENDED" } else { "" };
-        let [sequence, again, unsent] = [bridge.sequence, bridge.sent_again, bridge.unsent].map(thousands);
-        text.push_str(&format!(
-            "\nbridge       session {}{state}, up to tick {sequence}; {again} sent again, {unsent} datagrams not taken; {} plants catch up",
-            shown(&bridge.session),
-            bridge.catching_up
-        ));
-        if bridge.back_pressured > 0 {
-            text.push_str(&format!(
-                ", {} datagrams REFUSED by Aeron's flow control",
-                thousands(bridge.back_pressured)
-            ));
-        }
-        text.push_str(&drivers_lost(bridge.drivers_lost));
-    }
-    if let Some(upstream) = &plant.upstream {
-        let [sequence, behind, recovered] =
-            [upstream.sequence, upstream.behind, upstream.recovered].map(thousands);
-        text.push_str(&format!(
-            "\nupstream     session {}, up to tick {sequence}, {behind} behind; {recovered} requested again, {} times left to the catch-up server",
-            shown(&upstream.session),
-            thousands(upstream.left_lines)
-        ));
-        text.push_str(&drivers_lost(upstream.drivers_lost));
-    }
+    text.extend(plant.bridge.as_ref().map(of_bridge));
+    text.extend(plant.upstream.as_ref().map(of_upstream));
     for part in [feeds(plant), venues(plant), sources(plant), readers(plant)].into_iter().flatten() {
         text.push_str(&format!("\n\n{part}"));
     }
     if let Some(hub) = &plant.hub {
         text.push_str(&format!("\n\n{}", of_hub(hub, plant.written_ns)));
+    }
+    text
+}
+
+fn of_bridge(bridge: &BridgeSnapshot) -> String {
+    let state = if bridge.ended { ", ENDED" } else { "" };
+    let [sequence, again, unsent] = [bridge.sequence, bridge.sent_again, bridge.unsent].map(thousands);
+    let mut text = format!(
+        "\nbridge       session {}{state}, up to tick {sequence}; {again} sent again, {unsent} datagrams not taken; {} plants catch up",
+        shown(&bridge.session),
+        bridge.catching_up
+    );
+    if bridge.followers > 0 {
+        text.push_str(&format!(", {} follow over TCP", bridge.followers));
+    }
+    if bridge.back_pressured > 0 {
+        let refused = thousands(bridge.back_pressured);
+        text.push_str(&format!(", {refused} datagrams REFUSED by Aeron's flow control"));
+    }
+    text.push_str(&drivers_lost(bridge.drivers_lost));
+    if bridge.cut_off > 0 {
+        text.push_str(&format!(", slow plants CUT OFF {} times", thousands(bridge.cut_off)));
+    }
+    if bridge.refused > 0 {
+        text.push_str(&format!(", {} connections REFUSED", thousands(bridge.refused)));
+    }
+    text
+}
+
+fn of_upstream(upstream: &UpstreamSnapshot) -> String {
+    let [sequence, behind, recovered] =
+        [upstream.sequence, upstream.behind, upstream.recovered].map(thousands);
+    let mut text = format!(
+        "\nupstream     session {}, up to tick {sequence}, {behind} behind; {recovered} requested again, {} times left to the catch-up server",
+        shown(&upstream.session),
+        thousands(upstream.left_lines)
+    );
+    text.push_str(&drivers_lost(upstream.drivers_lost));
+    if upstream.connections_lost > 0 {
+        text.push_str(&format!(", TCP connection LOST {} times", thousands(upstream.connections_lost)));
     }
     text
 }

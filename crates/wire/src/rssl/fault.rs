@@ -71,5 +71,14 @@ pub enum Reason {
     Tls(String),
     /// The socket failed.
     #[error(transparent)]
-    Socket(#[from] crate::Error),
+    Socket(crate::Error),
+}
+
+impl From<crate::Error> for Reason {
+    fn from(error: crate::Error) -> Self {
+        match error {
+            crate::Error::TlsPeer { cause, .. } => Self::Tls(cause),
+            error => Self::Socket(error),
+        }
+    }
 }

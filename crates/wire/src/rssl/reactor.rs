@@ -24,7 +24,7 @@ use crate::Error;
 use crate::error::Operation;
 use crate::impls::shown;
 use crate::polling::{self, Readiness};
-use crate::tcp::{Listener, TcpSocket};
+use crate::tcp::{Listener, MaybeTls, TcpSocket};
 
 /// Identifies a connection of a [`Reactor`], uniquely over the life of the reactor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -599,7 +599,7 @@ impl Reactor {
                         let settings = listening.settings.clone();
                         match listening.doors.iter().min_by_key(|door| door.inside()) {
                             Some(door) => door.give(socket, &settings),
-                            None => _ = self.accepted(Transport::Plain(socket), &settings, now),
+                            None => _ = self.accepted(Transport::plain(socket), &settings, now),
                         }
                     }
                     Ok(None) => listening.is_ready = false,
@@ -616,7 +616,7 @@ impl Reactor {
     /// Takes the connections that other reactors accepted for this one.
     fn welcome(&mut self, now: Nanos) {
         while let Some((socket, settings)) = self.arrivals.as_ref().and_then(Arrivals::next) {
-            match self.accepted(Transport::Plain(socket), &settings, now) {
+            match self.accepted(Transport::plain(socket), &settings, now) {
                 Some(slot) => self.slots[slot as usize].is_arrival = true,
                 None => self.has_left(),
             }
@@ -666,7 +666,7 @@ impl Reactor {
             Some(_) => return None,
         };
         let transport = match (&settings.tls, arrived) {
-            (Some(tls), Transport::Plain(socket)) => {
+            (Some(tls), Transport::Socket(MaybeTls::Plain(socket))) => {
                 tls.accept().map(|connection| Transport::encrypted(socket, connection))
             }
             (_, arrived) => Ok(arrived),
@@ -816,7 +816,7 @@ impl Attempt {
         let socket = TcpSocket::connect(self.address, self.settings.interface)?;
         let transport = match tls {
             Some(connection) => Transport::encrypted(socket, connection),
-            None => Transport::Plain(socket),
+            None => Transport::plain(socket),
         };
         Connection::new(transport, session, &self.settings)
     }

@@ -152,7 +152,7 @@ impl Tls {
     }
 
     /// Creates the client's side of a connection to the server of this name, or name and port.
-    pub(super) fn dial(&self, host: &str) -> Result<Connection, Error> {
+    pub(crate) fn dial(&self, host: &str) -> Result<Connection, Error> {
         self.client_connection(host).map(Connection::from)
     }
 
@@ -168,7 +168,7 @@ impl Tls {
     }
 
     /// Creates the server's side of a connection.
-    pub(super) fn accept(&self) -> Result<Connection, Error> {
+    pub(crate) fn accept(&self) -> Result<Connection, Error> {
         let End::Server(config, _) = &self.0 else {
             return Err(unfit("these settings", "a server needs a certificate and a key"));
         };

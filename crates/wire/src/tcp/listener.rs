@@ -7,10 +7,12 @@ use rustix::io::Errno;
 use rustix::net::{self, SocketFlags, sockopt};
 
 use super::socket::open;
-use super::{Stream, TcpSocket};
+use super::{MaybeTls, Stream, TcpSocket};
 use crate::Error;
 use crate::error::Operation;
 use crate::impls::has_descriptor;
+#[cfg(feature = "rssl")]
+use crate::rssl::Tls;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -51,7 +53,17 @@ impl Listener {
     /// [`Error::Socket`] when the machine refuses, such as for too many open files. Waiting connections stay
     /// in the backlog.
     pub fn accept(&mut self, input_bytes: usize) -> Result<Option<Stream>, Error> {
-        self.accept_socket()?.map(|socket| Stream::new(socket, input_bytes)).transpose()
+        self.accept_socket()?.map(|socket| Stream::new(MaybeTls::Plain(socket), input_bytes)).transpose()
+    }
+
+    /// As [`accept`](Self::accept), with TLS, on which the [flushes](Stream::flush) of the stream agree.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept); [`Error::Tls`] when the settings are not a server's.
+    #[cfg(feature = "rssl")]
+    pub fn accept_tls(&mut self, tls: &Tls, input_bytes: usize) -> Result<Option<Stream>, Error> {
+        let Some(socket) = self.accept_socket()? else { return Ok(None) };
+        Stream::new(MaybeTls::encrypted(socket, tls.accept()?), input_bytes).map(Some)
     }
 
     /// Returns the next waiting connection, without buffers; `None` if there is none.

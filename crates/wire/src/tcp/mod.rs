@@ -4,15 +4,17 @@
 //! |---|---|
 //! | `input.rs` | received bytes that are not yet consumed |
 //! | `listener.rs` | a listening socket |
+//! | `maybe_tls.rs` | one connection, with or without TLS |
 //! | `socket.rs` | one connection without buffers |
 //! | `stream.rs` | one connection with buffers for unconsumed input and unsent output |
 //!
-//! Both ends of a connection are a [`Stream`]. A protocol reads [`Stream::bytes`], removes whole packets with
+//! Both ends of a connection are a [`Stream`], with or without TLS. A protocol reads [`Stream::bytes`], removes whole packets with
 //! [`Stream::consume`], appends answers to [`Stream::output`] and flushes. [`wait`] sleeps until any of several sockets
 //! is ready.
 
 mod input;
 mod listener;
+mod maybe_tls;
 mod socket;
 mod stream;
 
@@ -24,6 +26,7 @@ use rustix::io::Errno;
 
 pub(crate) use input::Input;
 pub use listener::Listener;
+pub(crate) use maybe_tls::MaybeTls;
 pub use socket::TcpSocket;
 #[cfg(feature = "streams")]
 pub(crate) use socket::{receive, send};

@@ -2,19 +2,21 @@
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::{Input, Interest, Received, TcpSocket, wait};
+use super::{Input, Interest, MaybeTls, Received, TcpSocket, wait};
 use crate::Error;
-use crate::impls::{has_descriptor, shown};
+use crate::impls::shown;
+#[cfg(feature = "rssl")]
+use crate::rssl::Tls;
 
 /// A non-blocking connection. Received bytes stay in a buffer of fixed size until they are consumed. Bytes to send are
 /// appended to [`output`](Self::output) and go out with [`flush`](Self::flush), as far as the socket accepts them.
 ///
 /// An [`Error`] is final: the connection was reset or refused, or the peer is gone.
 pub struct Stream {
-    socket: TcpSocket,
+    carrier: MaybeTls,
     input: Input,
     output: Vec<u8>,
     written: usize,
@@ -27,25 +29,51 @@ impl Stream {
     /// # Errors
     /// [`Error::Socket`] when the address is known at once to be unreachable.
     pub fn connect(address: impl Into<SocketAddr>, input_bytes: usize) -> Result<Self, Error> {
-        Self::new(TcpSocket::connect(address, None)?, input_bytes)
+        Self::new(MaybeTls::Plain(TcpSocket::connect(address, None)?), input_bytes)
     }
 
-    pub(super) fn new(socket: TcpSocket, input_bytes: usize) -> Result<Self, Error> {
+    /// As [`connect`](Self::connect), with TLS. `server_name` is the name or address that the server's certificate must have.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect); [`Error::Tls`] when the settings are not a client's, or the name is not valid.
+    #[cfg(feature = "rssl")]
+    pub fn connect_tls(
+        address: impl Into<SocketAddr>,
+        tls: &Tls,
+        server_name: &str,
+        input_bytes: usize,
+    ) -> Result<Self, Error> {
+        let tls = tls.dial(server_name)?;
+        Self::new(MaybeTls::encrypted(TcpSocket::connect(address, None)?, tls), input_bytes)
+    }
+
+    pub(super) fn new(carrier: MaybeTls, input_bytes: usize) -> Result<Self, Error> {
         // The caller flushes complete batches: waiting for more would only delay them.
-        socket.set_no_delay(true)?;
-        Ok(Self { socket, input: Input::new(input_bytes.max(1)), output: Vec::new(), written: 0 })
+        carrier.socket().set_no_delay(true)?;
+        Ok(Self { carrier, input: Input::new(input_bytes.max(1)), output: Vec::new(), written: 0 })
     }
 
-    /// Reads once, as much as the buffer has space for.
+    /// Reads as much as the buffer has space for: once, or with TLS until nothing is left, because a wait would not see decrypted bytes.
     ///
     /// # Errors
     /// The connection is broken.
     pub fn receive(&mut self) -> Result<Received, Error> {
-        let received = self.socket.receive(self.input.room())?;
-        if let Received::Bytes(count) = received {
-            self.input.add(count);
+        let mut added = 0;
+        loop {
+            match self.carrier.receive(self.input.room()) {
+                Ok(Received::Bytes(count)) => {
+                    self.input.add(count);
+                    added += count;
+                    if !self.carrier.is_encrypted() {
+                        break;
+                    }
+                }
+                // The next call finds the end again.
+                _ if added > 0 => break,
+                other => return other,
+            }
         }
-        Ok(received)
+        Ok(Received::Bytes(added))
     }
 
     /// Returns the received bytes that were not consumed.
@@ -76,16 +104,16 @@ impl Stream {
         self.output.len() - self.written
     }
 
-    /// Sends as much as the socket accepts; returns `true` if nothing remains, and `false` also while connecting.
+    /// Sends as much as the socket accepts; returns `true` if nothing remains, and `false` also while connecting or agreeing on TLS.
     ///
     /// # Errors
     /// The connection is broken, or could not be made.
     pub fn flush(&mut self) -> Result<bool, Error> {
-        if !self.socket.has_connected()? {
+        if !self.carrier.establish()? {
             return Ok(false);
         }
         while self.written < self.output.len() {
-            match self.socket.send(&[IoSlice::new(&self.output[self.written..])])? {
+            match self.carrier.send(&[IoSlice::new(&self.output[self.written..])])? {
                 0 => {
                     // Removes sent bytes: the rest moves to the front.
                     self.output.drain(..self.written);
@@ -97,18 +125,20 @@ impl Stream {
         }
         self.output.clear();
         self.written = 0;
-        Ok(true)
+        // TLS may still have some of it.
+        self.carrier.establish()
     }
 
     /// Tells the peer that nothing more will be sent, once all is out. Bytes that the peer sends until then can still
     /// be received; closing at once instead could discard bytes still on their way.
-    pub fn finish(&self) {
-        self.socket.finish();
+    pub fn finish(&mut self) {
+        self.carrier.finish();
     }
 
     /// Returns the condition to wait for on this connection.
     pub fn interest(&self) -> Interest {
-        if self.socket.is_connecting() || self.unsent() > 0 { Interest::ReadOrWrite } else { Interest::Read }
+        let can_send = self.carrier.is_established() && self.unsent() > 0;
+        if can_send || self.carrier.wants_flush() { Interest::ReadOrWrite } else { Interest::Read }
     }
 
     /// Waits until the connection is ready; returns `false` if `timeout` passes first or a signal arrives.
@@ -116,17 +146,21 @@ impl Stream {
         wait([(self.as_fd(), self.interest())], timeout)
     }
 
-    /// Returns `true` if the connection is complete.
+    /// Returns `true` if the connection is complete, and TLS is agreed on.
     pub fn is_connected(&self) -> bool {
-        !self.socket.is_connecting()
+        self.carrier.is_established()
     }
 
     /// Returns the peer's address.
     pub fn peer_address(&self) -> SocketAddr {
-        self.socket.peer_address()
+        self.carrier.socket().peer_address()
     }
 }
 
-has_descriptor!(Stream, socket);
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.carrier.socket().as_fd()
+    }
+}
 
-shown!(Stream, it => socket: it.socket, received: it.bytes().len(), unsent: it.unsent());
+shown!(Stream, it => carrier: it.carrier, received: it.bytes().len(), unsent: it.unsent());

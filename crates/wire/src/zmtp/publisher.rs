@@ -394,7 +394,7 @@ impl Publisher {
     }
 
     fn remove(&mut self, number: u32, why: String, is_let_go: bool) {
-        let Some(peer) = self.peers.try_remove(number as usize) else { return };
+        let Some(mut peer) = self.peers.try_remove(number as usize) else { return };
         self.topics.forget(number);
         self.counters.let_go += u64::from(is_let_go);
         polling::deregister(&self.poll, &peer.stream);

@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 
 use tapeline_measure::Nanos;
 use tapeline_plant::bridge::catch_up::{
-    Beginning, CatchUpReply, CatchUpRequest, HEAD_BYTES, LONGEST_TICK, Outcome, Part, part,
+    Beginning, CatchUpReply, CatchUpRequest, HEAD_BYTES, LONGEST_TICK, NotCatchUp, Outcome, Part, part,
 };
 use tapeline_plant::bridge::{BridgeSession, Follower, PlantId};
-use tapeline_plant::tick::Tick;
+use tapeline_plant::tick::{Malformed, Tick};
 use tapeline_plant::{Refused, Seq};
 use tapeline_wire::tcp::{Received, Stream};
 
+use super::UpstreamConfig;
+use super::tcp_line::TlsToPlant;
 use crate::events::{Events, Kind, Severity};
 
 /// Ticks taken in one turn, so that the lines are emptied meanwhile.
@@ -41,6 +43,7 @@ pub(super) enum CatchUpTurn {
 #[derive(Debug)]
 pub(super) struct CatchUp {
     server: SocketAddr,
+    tls: Option<TlsToPlant>,
     whole_epoch: bool,
     name: String,
     connection: Option<Connection>,
@@ -61,12 +64,40 @@ struct Connection {
     session: Option<BridgeSession>,
 }
 
-/// The end of a connection that did not bring everything.
-struct Failed(String);
+/// Advice for what may be a wrong address.
+const HINT: &str =
+    "server has the port of [bridge] in the plant above; with cert there, tls = true is needed here";
 
-impl<E: std::fmt::Display> From<E> for Failed {
-    fn from(error: E) -> Self {
-        Self(error.to_string())
+/// The end of a connection that did not bring everything, and advice.
+struct Failed(String, Option<String>);
+
+impl From<tapeline_wire::Error> for Failed {
+    fn from(error: tapeline_wire::Error) -> Self {
+        Self(error.to_string(), error.hint())
+    }
+}
+
+impl From<NotCatchUp> for Failed {
+    fn from(error: NotCatchUp) -> Self {
+        Self(error.to_string(), None)
+    }
+}
+
+impl From<Malformed> for Failed {
+    fn from(error: Malformed) -> Self {
+        Self(error.to_string(), None)
+    }
+}
+
+impl From<&str> for Failed {
+    fn from(why: &str) -> Self {
+        Self(why.to_owned(), None)
+    }
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Self(why, None)
     }
 }
 
@@ -78,11 +109,12 @@ enum Looked {
 
 impl CatchUp {
     /// Creates the client of a server, which it does not ask yet.
-    pub(super) fn of(server: SocketAddr, whole_epoch: bool, name: &str, events: &Events) -> Self {
+    pub(super) fn of(config: &UpstreamConfig, events: &Events) -> Self {
         Self {
-            server,
-            whole_epoch,
-            name: name.to_owned(),
+            server: config.catch_up,
+            tls: config.tls.clone(),
+            whole_epoch: config.whole_epoch,
+            name: config.name.clone(),
             connection: None,
             not_before: Nanos(0),
             has_complained: false,
@@ -117,15 +149,21 @@ impl CatchUp {
                 Ok(turn)
             }
             Ok(Looked::Refused(refused)) => Err(refused),
-            Err(Failed(why)) => {
-                self.connection = None;
+            Err(Failed(why, hint)) => {
+                let connection = self.connection.take();
+                let is_mute = |it: Connection| it.reply.is_none() && it.stream.is_connected();
+                let hint = hint.or_else(|| connection.is_some_and(is_mute).then(|| HINT.to_owned()));
                 self.not_before = now + PAUSE_NS.unsigned_abs();
                 if !std::mem::replace(&mut self.has_complained, true) {
                     let said = format_args!(
                         "upstream {}: cannot catch up from {}: {why}; it is asked again twice a second",
                         self.name, self.server
                     );
-                    self.events.peer(now, Kind::Bridge, Severity::Warning, said);
+                    match hint {
+                        // Once: it is of the configuration.
+                        Some(hint) => self.events.warning_with(said, hint),
+                        None => self.events.peer(now, Kind::Bridge, Severity::Warning, said),
+                    }
                 }
                 Ok(CatchUpTurn::Going)
             }
@@ -142,7 +180,7 @@ impl CatchUp {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             None => {
-                let mut stream = Stream::connect(self.server, INPUT_BYTES)?;
+                let mut stream = TlsToPlant::connect(self.tls.as_ref(), self.server, INPUT_BYTES)?;
                 let (plant, next) = (follower.plant(), follower.next());
                 let epoch = follower.session().map(|session| session.epoch);
                 let beginning = match (has_ticks, self.whole_epoch && epoch.is_none()) {
@@ -175,10 +213,10 @@ impl CatchUp {
             return Ok(looked);
         }
         if is_closed && connection.stream.bytes().len() < INPUT_BYTES && !connection.has_part()? {
-            return Err(Failed("the connection ended early".to_owned()));
+            return Err("the connection ended early".into());
         }
         if now.since(connection.heard) >= PATIENCE_NS {
-            return Err(Failed("nothing has come for 5 s".to_owned()));
+            return Err("nothing has come for 5 s".into());
         }
         Ok(Looked::Turn(CatchUpTurn::Going))
     }
@@ -197,7 +235,7 @@ impl Connection {
         Ok(match reply.outcome {
             Outcome::OtherPlant => Some(CatchUpTurn::OtherPlant(reply.session.plant)),
             Outcome::Busy => {
-                return Err(Failed("as many plants as may catch up at once are doing so".to_owned()));
+                return Err("as many plants as may catch up at once are doing so".into());
             }
             Outcome::Gone => Some(CatchUpTurn::Gone(reply.session)),
             // Everything of the session is there, and the ring must not mix two.
@@ -238,7 +276,7 @@ impl Connection {
                     let (seq, expected) = (tick.header.seq, follower.next());
                     let is_image = seq.is_outside();
                     if seq < expected && !is_image {
-                        return Err(Failed(format!("tick {} came where {} was expected", seq.0, expected.0)));
+                        return Err(format!("tick {} came where {} was expected", seq.0, expected.0).into());
                     }
                     if let Err(refused) = each(session, seq, frame, expected) {
                         return Ok(Some(Looked::Refused(refused)));
@@ -247,7 +285,7 @@ impl Connection {
                 }
                 Part::End(next) => {
                     if next < follower.next() {
-                        return Err(Failed(format!("the end is tick {}, and came behind it", next.0)));
+                        return Err(format!("the end is tick {}, and came behind it", next.0).into());
                     }
                     found = Some(Looked::Turn(match reply.outcome {
                         Outcome::EpochOver => CatchUpTurn::EpochOver(reply.session),

@@ -1,14 +1,19 @@
-//! The lines into a plant, over UDP or Aeron.
+//! The lines into a plant, over UDP, TCP or Aeron.
 
 use std::fmt;
-use std::net::SocketAddrV4;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use tapeline_measure::Nanos;
+use tapeline_plant::Seq;
+use tapeline_plant::bridge::BridgeSession;
 #[cfg(feature = "aeron")]
 use tapeline_wire::aeron::{AeronOptions, AeronReceiver};
+use tapeline_wire::tcp::Interest;
 use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use super::UpstreamConfig;
+use super::tcp_line::TcpLineReceiver;
 use crate::Error;
 use crate::config::Line;
 use crate::events::Events;
@@ -19,6 +24,8 @@ use crate::events::Events;
 pub enum UpstreamLine {
     /// Datagrams of UDP.
     Udp(Line),
+    /// Datagrams over TCP, with or without TLS: the address of the plant above.
+    Tcp(SocketAddr),
     /// Messages of Aeron.
     #[cfg(feature = "aeron")]
     Aeron(AeronOptions),
@@ -29,6 +36,7 @@ impl fmt::Display for UpstreamLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Udp(line) => line.address.fmt(f),
+            Self::Tcp(server) => write!(f, "tcp://{server}"),
             #[cfg(feature = "aeron")]
             Self::Aeron(options) => options.fmt(f),
         }
@@ -51,6 +59,7 @@ impl From<AeronOptions> for UpstreamLine {
 /// The receiving end of a line.
 pub(super) enum LineReceiver {
     Udp(UdpReceiver),
+    Tcp(Box<TcpLineReceiver>),
     #[cfg(feature = "aeron")]
     Aeron(Box<AeronReceiver>),
 }
@@ -85,6 +94,9 @@ impl LineReceiver {
                 }
                 Ok(Self::Udp(receiver))
             }
+            UpstreamLine::Tcp(server) => {
+                Ok(Self::Tcp(TcpLineReceiver::new(*server, config.tls.clone()).into()))
+            }
             #[cfg(feature = "aeron")]
             UpstreamLine::Aeron(options) => {
                 Ok(Self::Aeron(AeronReceiver::new(options).map_err(failed)?.into()))
@@ -92,12 +104,18 @@ impl LineReceiver {
         }
     }
 
-    /// Keeps the connection to a media driver, and tells its changes.
+    /// Keeps a connection, and tells its changes. `wanted`: the session and the first tick that the lines are to bring, if they are.
     #[inline]
-    #[cfg_attr(not(feature = "aeron"), expect(unused_variables, reason = "UDP has no connection"))]
-    pub(super) fn turn(&mut self, now: Nanos, upstream: &str, events: &Events) {
+    pub(super) fn turn(
+        &mut self,
+        wanted: Option<(BridgeSession, Seq)>,
+        now: Nanos,
+        upstream: &str,
+        events: &Events,
+    ) {
         match self {
             Self::Udp(_) => {}
+            Self::Tcp(line) => line.turn(wanted, now, upstream, events),
             #[cfg(feature = "aeron")]
             Self::Aeron(receiver) => {
                 if let Some(change) = receiver.turn(now) {
@@ -108,12 +126,11 @@ impl LineReceiver {
         }
     }
 
-    /// Takes up to `batch` datagrams of UDP, or `limit` fragments of Aeron. Returns their number.
+    /// Takes up to `batch` datagrams of UDP, `limit` of TCP, or `limit` fragments of Aeron. Returns their number.
     #[inline]
     pub(super) fn receive(
         &mut self,
         batch: &mut Batch,
-        #[cfg_attr(not(feature = "aeron"), expect(unused_variables, reason = "a batch has its own"))]
         limit: usize,
         mut each: impl FnMut(Received<'_>),
     ) -> Result<usize, tapeline_wire::Error> {
@@ -129,6 +146,9 @@ impl LineReceiver {
                 }
                 Ok(got)
             }
+            Self::Tcp(line) => {
+                Ok(line.receive(limit, |bytes, source| each(Received { bytes, at: None, source })))
+            }
             #[cfg(feature = "aeron")]
             Self::Aeron(receiver) => {
                 Ok(receiver.receive(limit, |bytes| each(Received { bytes, at: None, source: None })))
@@ -136,12 +156,22 @@ impl LineReceiver {
         }
     }
 
-    /// Returns the socket, if the line has one that can be waited for.
-    pub(super) const fn socket(&self) -> Option<&UdpReceiver> {
+    /// Returns what to wait for, if the line has a socket.
+    pub(super) fn readiness(&self) -> Option<(BorrowedFd<'_>, Interest)> {
         match self {
-            Self::Udp(receiver) => Some(receiver),
+            Self::Udp(receiver) => Some((receiver.as_fd(), Interest::Read)),
+            Self::Tcp(line) => line.readiness(),
             #[cfg(feature = "aeron")]
             Self::Aeron(_) => None,
+        }
+    }
+
+    /// Whether the line must be looked at, because nothing can be waited for.
+    pub(super) const fn is_polled(&self) -> bool {
+        match self {
+            Self::Udp(_) | Self::Tcp(_) => false,
+            #[cfg(feature = "aeron")]
+            Self::Aeron(_) => true,
         }
     }
 
@@ -149,6 +179,7 @@ impl LineReceiver {
     pub(super) fn kernel_drops(&mut self) -> u64 {
         match self {
             Self::Udp(receiver) => receiver.ask_kernel_drops(),
+            Self::Tcp(_) => 0,
             #[cfg(feature = "aeron")]
             Self::Aeron(_) => 0,
         }
@@ -157,9 +188,17 @@ impl LineReceiver {
     /// Returns how often the line has lost its media driver.
     pub(super) fn drivers_lost(&self) -> u64 {
         match self {
-            Self::Udp(_) => 0,
+            Self::Udp(_) | Self::Tcp(_) => 0,
             #[cfg(feature = "aeron")]
             Self::Aeron(receiver) => receiver.losses(),
+        }
+    }
+
+    /// Returns how often the line has lost its connection over TCP, or got none.
+    pub(super) const fn connections_lost(&self) -> u64 {
+        match self {
+            Self::Tcp(line) => line.losses(),
+            _ => 0,
         }
     }
 }

@@ -20,6 +20,7 @@ use tapeline_plant::bridge::catch_up::{
 use tapeline_plant::bridge::{BridgeSession, PlantId};
 use tapeline_plant::tick::{self, Tick};
 use tapeline_ring::{Name, SubscriberId, Wait};
+use tapeline_wire::rssl::Tls;
 use tapeline_wire::tcp::{Interest, Listener, Received, Stream, wait};
 
 use super::counters::BridgeCounters;
@@ -43,6 +44,8 @@ const SHORT_SLEEP: Duration = Duration::from_micros(200);
 const LONG_SLEEP: Duration = Duration::from_millis(5);
 /// A plant that takes nothing, or does not send its request, for this long is disconnected.
 const PATIENCE_NS: i64 = 5_000_000_000;
+/// Plants that are being told that there are too many.
+const TOLD_AT_ONCE: usize = 16;
 /// How often the server checks that the plant is alive.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 /// Images are made once for all plants that ask within this time.
@@ -66,7 +69,7 @@ impl RunningCatchUp {
         })?;
         let address = listener.local_address();
         let limits = (config.max_catching_up, config.catch_up_bytes_per_second);
-        let plant = config.plant;
+        let (plant, tls) = (config.plant, config.tls.clone());
         let kept = config.images.as_ref().map(new_kept);
         let (of_thread, counters) = (events.clone(), Arc::clone(counters));
         let reader = Reader::start("catch-up", events, move |ring, subscriber, _| {
@@ -79,6 +82,7 @@ impl RunningCatchUp {
                 last: Seq(0),
                 images: None,
                 listener,
+                tls,
                 clients: Vec::new(),
                 limits,
                 caught_up: 0,
@@ -120,6 +124,7 @@ struct CatchUpServer {
     last: Seq,
     images: Option<Arc<ImagesAt>>,
     listener: Listener,
+    tls: Option<Tls>,
     clients: Vec<Client>,
     /// Maximum number of clients, and bytes per second of each.
     limits: (usize, u64),
@@ -135,6 +140,10 @@ struct Client {
     /// When the peer last took or sent bytes.
     moved: Nanos,
     sending: Option<Sent>,
+    /// It is told that there are too many, and nothing else.
+    is_one_too_many: bool,
+    /// The connection ends behind what it is being sent.
+    is_answered: bool,
     is_over: bool,
 }
 
@@ -216,7 +225,11 @@ impl CatchUpServer {
     /// Accepts plants, reads their requests, and sends what they take.
     fn turn(&mut self, now: Nanos) {
         loop {
-            match self.listener.accept(HEAD_BYTES) {
+            let accepted = match &self.tls {
+                Some(tls) => self.listener.accept_tls(tls, HEAD_BYTES),
+                None => self.listener.accept(HEAD_BYTES),
+            };
+            match accepted {
                 Ok(Some(stream)) => self.accept(stream, now),
                 Ok(None) => break,
                 Err(error) => {
@@ -237,7 +250,7 @@ impl CatchUpServer {
         }
         clients.retain(|client| !client.is_over);
         self.clients = clients;
-        self.counters.catching_up.store(self.clients.len() as u64, Ordering::Relaxed);
+        self.counters.catching_up.store(self.catching_up() as u64, Ordering::Relaxed);
         self.counters.caught_up.store(self.caught_up, Ordering::Relaxed);
         if self.images.as_ref().is_some_and(|images| now.since(images.made) >= SHARED_NS) {
             self.images = None;
@@ -246,17 +259,22 @@ impl CatchUpServer {
 
     fn accept(&mut self, mut stream: Stream, now: Nanos) {
         let (most, rate) = self.limits;
-        if self.clients.len() >= most {
+        let is_one_too_many = self.catching_up() >= most;
+        if is_one_too_many {
+            if self.clients.len() - self.catching_up() >= TOLD_AT_ONCE {
+                return;
+            }
             let session = self.session();
             let busy = CatchUpReply { session, outcome: Outcome::Busy, next: Seq(0) };
             stream.output().extend_from_slice(&busy.encode());
-            // Best effort: a plant that cannot read this tries again too.
-            let _ = stream.flush();
-            stream.finish();
-            return;
         }
         let bucket = TokenBucket::new(rate, rate.max(READY as u64));
-        self.clients.push(Client { stream, bucket, moved: now, sending: None, is_over: false });
+        let (moved, sending, is_answered, is_over) = (now, None, is_one_too_many, false);
+        self.clients.push(Client { stream, bucket, moved, sending, is_one_too_many, is_answered, is_over });
+    }
+
+    fn catching_up(&self) -> usize {
+        self.clients.iter().filter(|client| !client.is_one_too_many).count()
     }
 
     fn session(&self) -> BridgeSession {
@@ -265,11 +283,16 @@ impl CatchUpServer {
     }
 
     fn serve(&mut self, client: &mut Client, now: Nanos) -> crate::Result<()> {
+        // Agrees on TLS first.
+        client.stream.flush()?;
         if client.sending.is_none() && client.stream.unsent() == 0 {
             match client.stream.receive()? {
                 Received::Bytes(_) => client.moved = now,
                 Received::Closed => client.is_over = true,
                 Received::Nothing | Received::Full => {}
+            }
+            if client.is_one_too_many {
+                client.stream.consume(HEAD_BYTES);
             }
             if let Some(request) = client.stream.bytes().first_chunk::<HEAD_BYTES>() {
                 let request =
@@ -279,6 +302,7 @@ impl CatchUpServer {
                 if !wants_images || request.next.0 <= self.last().0 + 1 {
                     client.stream.consume(HEAD_BYTES);
                     self.begin(client, request, now)?;
+                    client.is_answered = true;
                 }
             }
         }
@@ -303,14 +327,13 @@ impl CatchUpServer {
             }
         }
         let unsent = client.stream.unsent();
-        if unsent > 0 {
-            let is_flushed = client.stream.flush()?;
-            if client.stream.unsent() < unsent {
-                client.moved = now;
-            }
-            if is_flushed && client.sending.is_none() {
-                client.stream.finish();
-            }
+        let is_flushed = client.stream.flush()?;
+        if client.stream.unsent() < unsent {
+            client.moved = now;
+        }
+        if is_flushed && client.is_answered && client.sending.is_none() {
+            client.is_answered = false;
+            client.stream.finish();
         }
         crate::error::ensure!(now.since(client.moved) < PATIENCE_NS, "it takes nothing for 5 s");
         Ok(())

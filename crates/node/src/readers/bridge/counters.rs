@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::readers::reader::Pulse;
 use crate::stat::snapshot::BridgeSnapshot;
 
-/// Figures that the bridge's two threads write, and another thread reads.
+/// Figures that a thread of the bridge and its catch-up server write, and another thread reads.
 #[derive(Debug, Default)]
 pub(crate) struct BridgeCounters {
     pub(super) next: AtomicU64,
@@ -18,37 +18,48 @@ pub(crate) struct BridgeCounters {
     pub(super) unanswered: AtomicU64,
     pub(super) catching_up: AtomicU64,
     pub(super) caught_up: AtomicU64,
+    pub(super) followers: AtomicU64,
+    pub(super) cut_off: AtomicU64,
+    pub(super) refused: AtomicU64,
 }
 
 /// A bridge as the counters see it.
 #[derive(Debug)]
 pub(crate) struct BridgeView {
     pub(super) session: String,
-    pub(super) pulse: Pulse,
-    pub(super) counters: Arc<BridgeCounters>,
+    /// One for each sending thread.
+    pub(super) pulses: Vec<Pulse>,
+    pub(super) counters: Vec<Arc<BridgeCounters>>,
 }
 
 impl BridgeView {
     /// Returns the present figures.
     pub(crate) fn look(&self) -> BridgeSnapshot {
         // Relaxed: statistics.
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let pulse = self.pulse.look();
-        let counters = &self.counters;
+        let each = |of: fn(&BridgeCounters) -> &AtomicU64| {
+            self.counters.iter().map(move |counters| of(counters).load(Ordering::Relaxed))
+        };
+        let sum = |of| each(of).sum();
+        let pulses: Option<Vec<_>> = self.pulses.iter().map(Pulse::look).collect();
+        let ended = pulses.is_none();
+        let pulses = pulses.unwrap_or_default();
         BridgeSnapshot {
             session: self.session.clone(),
-            ended: pulse.is_none(),
-            heard_ns: pulse.map_or(0, |(turned, _)| turned.0),
-            missing: pulse.map_or(0, |(_, missing)| missing),
-            sequence: of(&counters.next).saturating_sub(1),
-            unsent: of(&counters.unsent),
-            back_pressured: of(&counters.back_pressured),
-            drivers_lost: of(&counters.drivers_lost),
-            requests: of(&counters.requests),
-            sent_again: of(&counters.sent_again),
-            unanswered: of(&counters.unanswered),
-            catching_up: of(&counters.catching_up),
-            caught_up: of(&counters.caught_up),
+            ended,
+            heard_ns: pulses.iter().map(|(turned, _)| turned.0).min().unwrap_or_default(),
+            missing: pulses.iter().map(|(_, missing)| *missing).max().unwrap_or_default(),
+            sequence: each(|it| &it.next).min().unwrap_or_default().saturating_sub(1),
+            unsent: sum(|it| &it.unsent),
+            back_pressured: sum(|it| &it.back_pressured),
+            drivers_lost: sum(|it| &it.drivers_lost),
+            requests: sum(|it| &it.requests),
+            sent_again: sum(|it| &it.sent_again),
+            unanswered: sum(|it| &it.unanswered),
+            catching_up: sum(|it| &it.catching_up),
+            caught_up: sum(|it| &it.caught_up),
+            followers: sum(|it| &it.followers),
+            cut_off: sum(|it| &it.cut_off),
+            refused: sum(|it| &it.refused),
         }
     }
 }

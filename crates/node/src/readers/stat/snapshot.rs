@@ -328,6 +328,12 @@ pub struct BridgeSnapshot {
     pub catching_up: u64,
     /// Times that a plant has caught up.
     pub caught_up: u64,
+    /// Plants that follow a line over TCP.
+    pub followers: u64,
+    /// Times that a plant was cut off such a line because it was too slow.
+    pub cut_off: u64,
+    /// Connections to such a line that were refused.
+    pub refused: u64,
 }
 
 /// A plant above.
@@ -350,6 +356,8 @@ pub struct UpstreamSnapshot {
     pub strangers: u64,
     /// Times that a line has lost its media driver of Aeron.
     pub drivers_lost: u64,
+    /// Times that a line over TCP has lost its connection, or got none.
+    pub connections_lost: u64,
 }
 
 /// A hub.

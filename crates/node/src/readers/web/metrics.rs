@@ -183,6 +183,11 @@ const METRICS: &[Metric] = metrics! {
     tapeline_bridge_catching_up "Plants that are connected to the catch-up server"
         => bridge(|bridge| bridge.catching_up);
     tapeline_bridge_caught_up_total "Times that a plant below has caught up" => bridge(|bridge| bridge.caught_up);
+    tapeline_bridge_followers "Plants that follow a line over TCP" => bridge(|bridge| bridge.followers);
+    tapeline_bridge_cut_off_total "Times that a plant was cut off a line over TCP because it was too slow"
+        => bridge(|bridge| bridge.cut_off);
+    tapeline_bridge_refused_total "Connections to lines over TCP that were refused"
+        => bridge(|bridge| bridge.refused);
     tapeline_upstream_sequence "Last sequence number of the plant above that was published"
         => upstream(|upstream| upstream.sequence);
     tapeline_upstream_behind_ticks "Ticks that the plant above has announced and that are not published yet"
@@ -196,6 +201,8 @@ const METRICS: &[Metric] = metrics! {
         => upstream(|upstream| upstream.strangers);
     tapeline_upstream_drivers_lost_total "Times that a line of the plant above has lost its media driver"
         => upstream(|upstream| upstream.drivers_lost);
+    tapeline_upstream_connections_lost_total "Times that a line over TCP has lost its connection, or got none"
+        => upstream(|upstream| upstream.connections_lost);
     tapeline_service_up "1 while the service is up" => services();
     tapeline_hub_ticks_total "Ticks that the hub read from the ring" => hub(|hub| hub.ticks);
     tapeline_hub_missing_ticks_total "Ticks that the hub missed" => hub(|hub| hub.missing);

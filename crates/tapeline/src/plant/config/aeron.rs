@@ -167,7 +167,7 @@ mod tests {
             (format!("{BRIDGE}address = \"239.1.1.1:1\"\n"), "address is a key of lines over UDP"),
             (
                 format!("{BRIDGE}[[bridge.line]]\nttl = 1\n"),
-                "plant.toml:13:1: a line has neither address nor aeron",
+                "plant.toml:13:1: a line has neither address, tcp nor aeron",
             ),
         ] {
             let said = checked(&format!("{PLANT}{text}")).err().unwrap();

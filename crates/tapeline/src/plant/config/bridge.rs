@@ -1,16 +1,17 @@
 //! `[bridge]`: the plants below, and `[[upstream]]`: the plant above.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
 use tapeline_console::arguments;
 use tapeline_feed::history::Limits;
 use tapeline_feed::moldudp64::retransmit::ServerSettings;
-use tapeline_node::bridge::{BridgeConfig, BridgeLine};
+use tapeline_node::bridge::{BridgeConfig, BridgeLine, TcpLineOptions};
 use tapeline_node::config::STALE_AFTER;
 use tapeline_node::image_server::ImageServerConfig;
-use tapeline_node::upstream::{RECEIVE_BUFFER, UpstreamConfig, UpstreamLine};
+use tapeline_node::upstream::{RECEIVE_BUFFER, TlsToPlant, UpstreamConfig, UpstreamLine};
 use tapeline_plant::bridge::{FollowerSettings, PackerSettings, PlantId};
 use tapeline_wire::udp::SendOptions;
 use toml::Spanned;
@@ -41,6 +42,9 @@ const CATCH_UP_RATE: u64 = 100_000_000;
 /// Bytes per second of answers to re-requests: of one plant, and of all.
 const ANSWER_RATES: (u64, u64) = (100_000_000, 400_000_000);
 const MAX_LINES: usize = 8;
+/// Default number of plants that follow one line over TCP, and the most.
+const FOLLOWERS: usize = 8;
+const MAX_FOLLOWERS: usize = 1_000;
 const MAX_TICKS: usize = 1 << 20;
 
 #[derive(Deserialize)]
@@ -54,6 +58,8 @@ pub(super) struct RawBridge {
     images: Option<Spanned<String>>,
     max_catching_up: Option<Spanned<usize>>,
     catch_up_rate: Option<Spanned<String>>,
+    cert: Option<Spanned<PathBuf>>,
+    key: Option<Spanned<PathBuf>>,
     #[serde(default)]
     line: Vec<Spanned<RawBridgeLine>>,
 }
@@ -66,6 +72,8 @@ struct RawBridgeLine {
     ttl: Option<Spanned<u8>>,
     aeron: Option<Spanned<String>>,
     stream: Option<Spanned<i32>>,
+    tcp: Option<Spanned<String>>,
+    max_followers: Option<Spanned<usize>>,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +85,7 @@ struct RawUpstreamLine {
     source: Option<Spanned<String>>,
     aeron: Option<Spanned<String>>,
     stream: Option<Spanned<i32>>,
+    tcp: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -85,6 +94,9 @@ pub(super) struct RawUpstream {
     name: Option<String>,
     plant: Spanned<String>,
     server: Spanned<String>,
+    tls: Option<bool>,
+    ca: Option<Spanned<PathBuf>>,
+    server_name: Option<Spanned<String>>,
     requests: Option<Vec<Spanned<String>>>,
     start: Option<Spanned<String>>,
     stale_after: Option<Spanned<String>>,
@@ -105,7 +117,10 @@ impl Source<'_> {
             let what = format!("[bridge] has {count} lines; 1 to {MAX_LINES} are expected");
             self.fault(span, what, "a line is a table [[bridge.line]] with the address to which it sends");
         }
-        let lines: Vec<_> = raw.line.iter().filter_map(|line| self.bridge_line(line)).collect();
+        let (over_tcp, of_datagrams): (Vec<_>, Vec<_>) =
+            raw.line.iter().partition(|line| line.get_ref().tcp.is_some());
+        let lines: Vec<_> = of_datagrams.into_iter().filter_map(|line| self.bridge_line(line)).collect();
+        let tcp_lines = over_tcp.into_iter().filter_map(|line| self.tcp_line(line.get_ref())).collect();
         let has_aeron = raw.line.iter().any(|line| line.get_ref().aeron.is_some());
         let usual = if has_aeron { AERON_PACKET_BYTES } else { PACKET_BYTES };
         let packet_bytes = raw.packet.as_ref().map_or(usual, |packet| *packet.get_ref());
@@ -139,6 +154,8 @@ impl Source<'_> {
         Some(BridgeConfig {
             plant: plant?,
             lines,
+            tcp_lines,
+            tls: self.or(self.certificate(&raw.cert, &raw.key), None),
             requests,
             catch_up: address,
             packer: PackerSettings {
@@ -161,7 +178,11 @@ impl Source<'_> {
     pub(super) fn upstream(&self, raw: RawUpstream) -> Option<UpstreamConfig> {
         let plant = self.plant_id(&raw.plant);
         let server = self.server(&raw.server);
+        let tls = self.tls_to_plant(&raw);
+        // A line over TCP sends again by itself what was lost with a connection.
+        let all_over_tcp = raw.line.iter().all(|line| line.get_ref().tcp.is_some());
         let requests = match &raw.requests {
+            None if all_over_tcp => Some(Vec::new()),
             None => server.map(|server| vec![server]),
             Some(servers) => servers.iter().map(|server| self.server(server)).collect(),
         };
@@ -178,8 +199,10 @@ impl Source<'_> {
         let hint = "reorder_time = \"5ms\" is the default: one line may be later than the other by that much";
         let reorder_ns = ns(self.time(&raw.reorder_time, arguments::duration, hint), usual.reorder_ns);
         let hint = "recovery_time = \"1s\" is the default: then the catch-up server is asked";
-        let recovery_ns =
-            ns(self.time(&raw.recovery_time, arguments::some_duration, hint), usual.recovery_ns);
+        // Without re-requests nothing comes in that time, and the lines go on where the catch-up server ends.
+        let has_requests = !all_over_tcp || raw.requests.is_some();
+        let usual_ns = if has_requests { usual.recovery_ns } else { reorder_ns.max(1) };
+        let recovery_ns = ns(self.time(&raw.recovery_time, arguments::some_duration, hint), usual_ns);
         let hint = "reorder_ticks = 32768 is the default; the memory is taken when the plant goes live";
         let ticks = self.number("reorder_ticks", &raw.reorder_ticks, usual.window_ticks, MAX_TICKS, hint);
         let window_ticks = self.or(ticks, usual.window_ticks);
@@ -196,6 +219,7 @@ impl Source<'_> {
             lines,
             requests,
             catch_up: SocketAddr::V4(server),
+            tls,
             whole_epoch,
             follower: FollowerSettings {
                 plant,
@@ -230,8 +254,59 @@ impl Source<'_> {
         self.sound(address)
     }
 
+    /// The trusted certificates for a plant above that has one.
+    fn tls_to_plant(&self, raw: &RawUpstream) -> Option<TlsToPlant> {
+        let tls = self.or(self.trusted(raw.tls.unwrap_or(false), &raw.ca), None);
+        if let (Some(name), false) = (&raw.server_name, raw.tls.unwrap_or(false)) {
+            self.fault(name.span(), "server_name is set without tls", "set tls = true");
+        }
+        let server_name = raw.server_name.as_ref().map(|name| name.get_ref().clone());
+        tls.map(|tls| TlsToPlant { tls, server_name })
+    }
+
+    /// Checks a line over TCP.
+    fn tcp_line(&self, raw: &RawBridgeLine) -> Option<TcpLineOptions> {
+        let tcp = raw.tcp.as_ref()?;
+        let others = [
+            raw.address.as_ref().map(|address| ("address", address.span())),
+            raw.interface.as_ref().map(|interface| ("interface", interface.span())),
+            raw.ttl.as_ref().map(|ttl| ("ttl", ttl.span())),
+            raw.aeron.as_ref().map(|aeron| ("aeron", aeron.span())),
+            raw.stream.as_ref().map(|stream| ("stream", stream.span())),
+        ];
+        let address = self.tcp_address(tcp, others);
+        let hint = "max_followers = 8 is the default; one more is refused";
+        let most = self.number("max_followers", &raw.max_followers, FOLLOWERS, MAX_FOLLOWERS, hint);
+        Some(TcpLineOptions { address: address?, max_followers: self.or(most, FOLLOWERS) })
+    }
+
+    /// The address of a line over TCP, which has none of the keys of `others`.
+    fn tcp_address(
+        &self,
+        tcp: &Spanned<String>,
+        others: [Option<(&'static str, Span)>; 5],
+    ) -> Option<SocketAddr> {
+        for (key, span) in others.into_iter().flatten() {
+            let what = format!("{key} is a key of other lines, and this line is over TCP");
+            self.fault(span, what, "a line is over UDP, over Aeron or over TCP: each has a table of its own");
+        }
+        let address = tcp.get_ref().parse().map_err(|_| {
+            let what = format!("tcp is \"{}\"; an address with a port is expected", tcp.get_ref());
+            let hint = "such as tcp = \"10.0.0.5:14043\": above where it listens, below where to connect";
+            self.wrong(tcp.span(), what, hint)
+        });
+        self.sound(address)
+    }
+
     fn bridge_line(&self, raw: &Spanned<RawBridgeLine>) -> Option<BridgeLine> {
         let (span, raw) = (raw.span(), raw.get_ref());
+        if let Some(followers) = &raw.max_followers {
+            self.fault(
+                followers.span(),
+                "max_followers is a key of lines over TCP",
+                "it goes with tcp = \"…\"",
+            );
+        }
         let of_udp = [
             raw.address.as_ref().map(|address| ("address", address.span())),
             raw.interface.as_ref().map(|interface| ("interface", interface.span())),
@@ -261,6 +336,16 @@ impl Source<'_> {
 
     fn upstream_line(&self, at: usize, raw: Spanned<RawUpstreamLine>) -> Option<UpstreamLine> {
         let (span, raw) = (raw.span(), raw.into_inner());
+        if let Some(tcp) = &raw.tcp {
+            let others = [
+                raw.address.as_ref().map(|address| ("address", address.span())),
+                raw.interface.as_ref().map(|interface| ("interface", interface.span())),
+                raw.source.as_ref().map(|source| ("source", source.span())),
+                raw.aeron.as_ref().map(|aeron| ("aeron", aeron.span())),
+                raw.stream.as_ref().map(|stream| ("stream", stream.span())),
+            ];
+            return self.tcp_address(tcp, others).map(UpstreamLine::Tcp);
+        }
         let of_udp = [
             raw.address.as_ref().map(|address| ("address", address.span())),
             raw.interface.as_ref().map(|interface| ("interface", interface.span())),
@@ -300,8 +385,8 @@ impl Source<'_> {
                 Some(AddressOr::Address(address))
             }
             (None, None) => {
-                let hint = "address = \"239.255.14.1:14041\" is a line over UDP; aeron = \"aeron:udp?endpoint=…\" one over Aeron";
-                self.fault(span, "a line has neither address nor aeron", hint);
+                let hint = "address = \"239.255.14.1:14041\" is a line over UDP, tcp = \"10.0.0.5:14043\" one over TCP, aeron = \"aeron:udp?endpoint=…\" one over Aeron";
+                self.fault(span, "a line has neither address, tcp nor aeron", hint);
                 None
             }
         }
@@ -349,6 +434,28 @@ mod tests {
     }
 
     #[test]
+    fn a_line_over_tcp_needs_no_requests_and_may_have_tls() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let cert = rcgen::CertificateParams::new(["ny1".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(path("cert.pem"), cert.pem()).unwrap();
+        std::fs::write(path("key.pem"), key.serialize_pem()).unwrap();
+        let tls = format!("cert = \"{}\"\nkey = \"{}\"\n[[bridge", path("cert.pem"), path("key.pem"));
+        let above =
+            BRIDGE.replace("[[bridge", &tls) + "[[bridge.line]]\ntcp = \"[::1]:14043\"\nmax_followers = 2\n";
+        let above = parse("plant.toml", &format!("{PLANT}{above}")).unwrap().bridge.unwrap();
+        assert_eq!((above.lines.len(), above.tcp_lines.len(), above.tls.is_some()), (1, 1, true));
+        let line = above.tcp_lines[0];
+        assert_eq!((line.address.to_string().as_str(), line.max_followers), ("[::1]:14043", 2));
+        let below = UPSTREAM.replace("address = \"239.1.2.3:5\"", "tcp = \"10.0.0.5:14043\"");
+        let tls = format!("tls = true\nca = \"{}\"\nserver_name = \"ny1\"\n[[upstream.l", path("cert.pem"));
+        let below = parse("plant.toml", &below.replace("[[upstream.l", &tls)).unwrap().upstream.unwrap();
+        assert_eq!((below.lines[0].to_string().as_str(), below.requests.len()), ("tcp://10.0.0.5:14043", 0));
+        assert_eq!(below.tls.unwrap().server_name.as_deref(), Some("ny1"));
+    }
+
+    #[test]
     fn what_cannot_be_bridged_is_told_with_its_place() {
         for (text, says) in [
             (format!("{PLANT}{}", BRIDGE.replace("NY1", "NY12")), "plant.toml:10:9: plant is \"NY12\""),
@@ -360,6 +467,24 @@ mod tests {
             (
                 UPSTREAM.replace("127.0.0.1:14040", "127.0.0.1"),
                 "plant.toml:5:10: server \"127.0.0.1\" is not an IPv4 address",
+            ),
+            (
+                format!("{PLANT}{BRIDGE}tcp = \"127.0.0.1:6\"\n"),
+                "plant.toml:12:11: address is a key of other lines, and this line is over TCP",
+            ),
+            (format!("{PLANT}{BRIDGE}max_followers = 2\n"), "max_followers is a key of lines over TCP"),
+            (
+                UPSTREAM.replace("address = \"239.1.2.3:5\"", "tcp = \"ny1\""),
+                "plant.toml:7:7: tcp is \"ny1\"",
+            ),
+            (UPSTREAM.replace("[[upstream.l", "ca = \"a.pem\"\n[[upstream.l"), "ca is set without tls"),
+            (
+                UPSTREAM.replace("[[upstream.l", "server_name = \"a\"\n[[upstream.l"),
+                "server_name is set without tls",
+            ),
+            (
+                format!("{PLANT}{}", BRIDGE.replace("[[bridge", "key = \"key.pem\"\n[[bridge")),
+                "cert and key: one is set without the other",
             ),
             (format!("{UPSTREAM}{BRIDGE}"), "[bridge] and [[upstream]] are in one plant"),
             (

@@ -284,6 +284,18 @@ impl Source<'_> {
         tls.map(Some).with_context(|| format!("{}: cannot use this certificate", self.at(&cert.span())))
     }
 
+    /// Trusted certificates for a connection with TLS: those of a file, or of this system.
+    pub(super) fn trusted(&self, tls: bool, ca: &Option<Spanned<PathBuf>>) -> anyhow::Result<Option<Tls>> {
+        match (tls, ca) {
+            (false, None) => Ok(None),
+            (false, Some(ca)) => Err(self.wrong(ca.span(), "ca is set without tls", "set tls = true")),
+            (true, Some(ca)) => Tls::client(&self.file(ca)?, TlsVersions::Both)
+                .with_context(|| format!("{}: cannot use this certificate", self.at(&ca.span())))
+                .map(Some),
+            (true, None) => Ok(Some(Tls::client_of_system(TlsVersions::Both)?)),
+        }
+    }
+
     /// The content of a file named in the configuration.
     pub(super) fn file(&self, file: &Spanned<PathBuf>) -> anyhow::Result<Vec<u8>> {
         let path = self.beside(file.get_ref());

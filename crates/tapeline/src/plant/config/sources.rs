@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use serde::Deserialize;
 use tapeline_console::arguments;
 use tapeline_node::config::{Door, Host, SourcesConfig};
@@ -16,7 +15,7 @@ use tapeline_plant::sources::{
     Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sharing, Sourcing,
 };
 use tapeline_plant::tick;
-use tapeline_wire::rssl::{self, ConnectionType, SubProtocol, Tls, TlsVersions};
+use tapeline_wire::rssl::{self, ConnectionType, SubProtocol};
 use toml::Spanned;
 
 use super::Source;
@@ -385,17 +384,7 @@ impl Source<'_> {
             transport.connection_type = ConnectionType::WebSocket;
             transport.ws_protocols = vec![protocol];
         }
-        transport.tls = match (raw.tls.unwrap_or(false), &raw.ca) {
-            (false, None) => None,
-            (false, Some(ca)) => {
-                return Err(self.wrong(ca.span(), "ca is set without tls", "set tls = true"));
-            }
-            (true, Some(ca)) => Some(
-                Tls::client(&self.file(ca)?, TlsVersions::Both)
-                    .with_context(|| format!("{}: cannot use this certificate", self.at(&ca.span())))?,
-            ),
-            (true, None) => Some(Tls::client_of_system(TlsVersions::Both)?),
-        };
+        transport.tls = self.trusted(raw.tls.unwrap_or(false), &raw.ca)?;
         if raw.servers.get_ref().is_empty() {
             return Err(self.wrong(raw.servers.span(), "servers is empty", "servers = [\"host:14002\"]"));
         }

@@ -4,6 +4,7 @@ mod aeron;
 mod lossy;
 mod probe;
 mod starting;
+mod tcp;
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
