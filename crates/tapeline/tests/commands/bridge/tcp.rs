@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::tcp_line::follow;
 
@@ -169,7 +170,11 @@ fn a_follower_that_does_not_read_is_cut_off_and_the_others_go_on() {
     let tcp = unbound();
     let mut above = scene.above_tcp("history = \"1MiB\"\n", &line_above(tcp), TO_THE_END);
     let mut below = scene.below_tcp("below", FROM_THE_FIRST, &line_below(tcp), TO_THE_END);
-    let mut stuck = TcpStream::connect(tcp).unwrap();
+    // The whole day would find room in a receive buffer that grows.
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    socket.connect(&tcp.into()).unwrap();
+    let mut stuck = TcpStream::from(socket);
     let session = {
         let mut counters = Running::start(&[
             "stat",
