@@ -40,10 +40,15 @@ impl Stream {
     }
 }
 
+/// Reads a recorded stream; `None` where it is absent.
+type Recorded = fn() -> Option<Stream>;
+/// Makes a stream like it.
+type Made = fn() -> Stream;
+
 fn main() {
     let mut bench = Bench::new("venues");
     let is_counting = std::env::args().any(|argument| argument == "--rounds");
-    let streams: [(&'static str, fn() -> Option<Stream>, fn() -> Stream); 5] = [
+    let streams: [(&'static str, Recorded, Made); 5] = [
         ("futures", recorded::futures, made::binance),
         ("spot", recorded::spot, made::binance),
         ("coinbase", recorded::coinbase, made::coinbase),

@@ -31,7 +31,10 @@ pub(crate) fn items(measuring: &Measuring) -> anyhow::Result<Drawing> {
         }));
         floor.fold();
         let updated = floor.connections.sent;
-        lines[2].figures.push(measuring.each(|turn| floor.open(turn.wrapping_mul(STEP))));
+        lines[2].figures.push(measuring.each(|turn| {
+            let messages = floor.open_and_close(turn.wrapping_mul(STEP));
+            floor.send(&messages);
+        }));
         anyhow::ensure!(floor.hub.memory().items == *items as usize, "the hub has not all images");
         anyhow::ensure!(updated > opened && floor.connections.sent > updated, "the hub has sent nothing");
         let bytes = floor.hub.memory().bytes as u64;

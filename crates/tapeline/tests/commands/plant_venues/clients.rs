@@ -56,7 +56,7 @@ fn config(place: &Place, servers: &[(&str, &VenueServer)]) -> String {
 /// The last row of an item: its cells behind time and symbol.
 fn last_row(rows: &Rows, table: &str, item: &str) -> Option<Vec<f64>> {
     let is_it = |row: &&Vec<Cell>| matches!(&row[1], Atom::Symbol(name) if **name == *item.as_bytes());
-    let row = rows.get(table)?.iter().filter(is_it).next_back()?;
+    let row = rows.get(table)?.iter().rfind(is_it)?;
     Some(row[2..].iter().filter(|cell| !matches!(cell, Atom::Symbol(_))).map(float).collect())
 }
 
