@@ -9,7 +9,7 @@ use tapeline_feed::book;
 use tapeline_feed::line::{self, Restart, Start};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{
-    Channel, ChannelSettings, ItemSource, Items, Note, Refused, RingPublish, Seq, Sequencer,
+    Channel, ChannelSettings, ItemSource, Items, Note, Refused, RingPublish, Seq, Sequencer, StampedBy,
 };
 use tapeline_ring::SubscriberId;
 use tapeline_wire::http::Server;
@@ -669,6 +669,10 @@ impl Running {
             missing: nowhere + counters().map(|counters| counters.missing).sum::<u64>(),
             state: Note::worst(states.chain(self.upstream.as_ref().map(Upstream::state))),
             kernel_drops: self.kernel_drops(),
+            stamped_by: self
+                .upstream
+                .as_ref()
+                .map_or(StampedBy::ThisPlant, |upstream| upstream.stamped_by(self.clock.now())),
         };
         let ring = self.sequencer.publisher().ring();
         ring.set_note(note.to_words());
@@ -734,7 +738,7 @@ impl Running {
             venue: venue::figures(&inlet.channel),
         }));
         figures.feeds.extend(self.upstream.as_mut().map(Upstream::figures));
-        figures.upstream = self.upstream.as_ref().map(Upstream::snapshot);
+        figures.upstream = self.upstream.as_ref().map(|upstream| upstream.snapshot(self.clock.now()));
         if let Some(sources) = &self.sources {
             sources.put_figures(&mut figures.sources, &mut figures.unserved);
         }

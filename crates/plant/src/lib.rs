@@ -71,7 +71,7 @@ pub use channel::{
 pub use consolidation::{Consolidation, ConsolidationCounters, ConsolidationSettings, Participant};
 pub use gap_requests::{GapRequests, Look};
 pub use items::{ItemId, ItemSource, Items, TooManyItems};
-pub use note::Note;
+pub use note::{ClockDifference, Note, StampedBy};
 pub use publish::{OnStall, Publish, Refused, RingPublish};
 pub use row_kind::RowKind;
 pub use sequencer::{Origin, Seq, Sequencer, Stamps, Time};

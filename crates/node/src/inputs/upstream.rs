@@ -4,6 +4,7 @@
 //! silent, this plant says of each channel that it is stale, outside the sequence.
 
 mod catch_up;
+mod clocks;
 mod line;
 mod tcp_line;
 
@@ -19,11 +20,12 @@ use tapeline_plant::bridge::{
     BridgeSession, ChannelStates, Delivery, Follower, FollowerSettings, PlantId, Stranger, TickSource,
 };
 use tapeline_plant::tick::Tick;
-use tapeline_plant::{ChannelCounters, Publish, Refused, RingPublish, Seq, Sequencer, State};
+use tapeline_plant::{ChannelCounters, Publish, Refused, RingPublish, Seq, Sequencer, StampedBy, State};
 use tapeline_wire::tcp::{Interest, wait};
 use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use self::catch_up::{CatchUp, CatchUpTurn};
+use self::clocks::ClockAbove;
 use self::line::LineReceiver;
 pub use self::line::UpstreamLine;
 pub use self::tcp_line::TlsToPlant;
@@ -32,7 +34,7 @@ use crate::error::Context;
 use crate::events::{Events, Kind, Severity};
 use crate::readers::bridge::epochs::Epochs;
 use crate::readers::counting::FeedFigures;
-use crate::stat::snapshot::UpstreamSnapshot;
+use crate::stat::snapshot::{ClockSnapshot, UpstreamSnapshot};
 
 /// Datagrams taken from one line before the next line has its turn.
 const BATCH_SLOTS: usize = 64;
@@ -110,6 +112,7 @@ pub(crate) struct Upstream {
     recovery: Option<UdpReceiver>,
     servers: Vec<SocketAddrV4>,
     catch_up: CatchUp,
+    clock_above: ClockAbove,
     channels: ChannelStates,
     epochs: Epochs,
     state: State,
@@ -213,6 +216,7 @@ impl Upstream {
             recovery,
             servers: config.requests.clone(),
             catch_up: CatchUp::of(config, events),
+            clock_above: ClockAbove::of(config.requests.first().copied(), config.follower.plant)?,
             channels: ChannelStates::default(),
             epochs,
             state: State::Initial,
@@ -253,6 +257,7 @@ impl Upstream {
                 self.past_heard = Some(now);
             }
         }
+        self.clock_above.turn(now, clock);
         self.see(now, clock, to)?;
         if taken > 0 {
             to.publisher().flush();
@@ -492,8 +497,13 @@ impl Upstream {
         }
     }
 
+    /// Returns by which clock ticks are stamped.
+    pub(crate) fn stamped_by(&self, now: Nanos) -> StampedBy {
+        self.clock_above.stamped_by(now)
+    }
+
     /// Returns what only a plant above has, for the counters.
-    pub(crate) fn snapshot(&self) -> UpstreamSnapshot {
+    pub(crate) fn snapshot(&self, now: Nanos) -> UpstreamSnapshot {
         let statistics = self.follower.statistics();
         UpstreamSnapshot {
             session: self.follower.session().map_or_else(String::new, |session| session.to_string()),
@@ -505,6 +515,10 @@ impl Upstream {
             strangers: self.follower.strangers().iter().sum(),
             drivers_lost: self.drivers_lost(),
             connections_lost: self.connections_lost(),
+            clock: self
+                .clock_above
+                .difference(now)
+                .map(|clock| ClockSnapshot { ahead_ns: clock.ahead_ns, bound_ns: clock.bound_ns.into() }),
         }
     }
 

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use tapeline_feed::moldudp64::HEADER_BYTES;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Seq;
+use tapeline_plant::bridge::clocks::ClockExchange;
 use tapeline_plant::bridge::{BridgeSession, Epoch, Packer, PackerSettings, PlantId};
 use tapeline_ring::Wait;
 use tapeline_wire::rssl::Tls;
@@ -163,7 +164,8 @@ impl RunningBridge {
         let epoch = epochs.later(Epoch::at(Clock::calibrate().now()));
         let session = BridgeSession { plant: config.plant, epoch };
         epochs.begin(session, Seq(after.0 + 1))?;
-        let options = ReceiveOptions { stamps: false, ..ReceiveOptions::new(config.requests) };
+        // Plants below compare clocks by the arrival of their requests.
+        let options = ReceiveOptions::new(config.requests);
         let requests = UdpReceiver::open(&options).map_err(|error| {
             let what = format!("re-requests cannot be answered at {}", config.requests);
             Error::of_port(what, "[bridge]", error)
@@ -208,7 +210,7 @@ impl RunningBridge {
                 let (frame, sent) = (Vec::new(), clock.now());
                 let out = Out { packer, lines, tcp_lines, frame, report, sent, events: of_thread };
                 let batch = Batch::new(REQUESTS, REQUEST_BYTES);
-                Sending { place, clock, out, requests, batch, signs, counted, of_catch_up }.run()
+                Sending { place, clock, session, out, requests, batch, signs, counted, of_catch_up }.run()
             })?);
         }
         Ok(Self { ready, readers, catch_up, counters })
@@ -260,6 +262,7 @@ impl RunningBridge {
 struct Sending {
     place: SequenceCursor,
     clock: Clock,
+    session: BridgeSession,
     out: Out,
     /// The re-request server, if it is this thread's.
     requests: Option<UdpReceiver>,
@@ -397,15 +400,28 @@ impl Sending {
 
     /// Answers the re-requests that have arrived. Returns their number.
     fn answer(&mut self, now: Nanos) -> crate::Result<usize> {
-        let Self { requests: Some(requests), batch, out, .. } = self else { return Ok(0) };
+        let Self { requests: Some(requests), batch, out, clock, session, .. } = self else { return Ok(0) };
         let count = requests.receive(batch).context("the bridge cannot read re-requests")?;
+        let mut clocks = 0;
         for request in batch.iter() {
+            if let Some(asked) = ClockExchange::decode(request.bytes) {
+                clocks += 1;
+                let answered = clock.now();
+                let received = request.received.unwrap_or(answered);
+                let answer = ClockExchange { received, answered, error_ns: clock.error_ns(), ..asked };
+                if asked.plant == session.plant {
+                    // Without an answer the plant below asks again.
+                    let _ = requests.send_to(&answer.encode(), request.source);
+                }
+                continue;
+            }
             if let Some(answer) = out.packer.answer(*request.source.ip(), request.bytes, now) {
                 // A failed answer must not end the service for the others: it is requested again.
                 let _ = requests.send_to(answer, request.source);
             }
         }
-        Ok(count)
+        // Who only compares clocks is not waited for.
+        Ok(count - clocks)
     }
 }
 

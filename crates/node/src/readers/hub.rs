@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use tapeline_hub::{SessionCounters, Unknown};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
-use tapeline_plant::Seq;
+use tapeline_plant::{Note, Seq};
 use tapeline_ring::{Name, Start, Subscriber, SubscriberId, Wait};
 use tapeline_wire::rssl::Reactor;
 
@@ -215,7 +215,8 @@ impl RunningHub {
                 }
                 let socket_waker = SocketWaker::begin("hub waker", reactor.lookout()?)?;
                 let clock = Clock::calibrate();
-                let housekept = clock.now();
+                // The first turn keeps house: it reads the note of the ring before the first tick.
+                let housekept = Nanos(0);
                 let turns = HubTurns::at(config.settings, reactor, place, clock, sources, snapshots);
                 let spin = config.spin;
                 let mut program =
@@ -351,7 +352,7 @@ impl Program {
 
     /// The work done once a second. Returns whether the plant is alive.
     fn keep_house(&mut self, now: Nanos) -> crate::Result<bool> {
-        let HubTurns { place, connections, clock, .. } = &mut self.turns;
+        let HubTurns { place, connections, clock, figure_writer, .. } = &mut self.turns;
         clock.recalibrate();
         if let Some(cause) = connections.reactor().accept_error() {
             let said = format_args!("the hub cannot accept connections: {cause}");
@@ -360,6 +361,9 @@ impl Program {
         place.events.left_out(now);
         if let Some(certificate) = &mut self.certificate {
             certificate.look(now, &place.events);
+        }
+        if let Some(note) = place.ticks.subscriber.note().and_then(Note::from_words) {
+            figure_writer.stamped_by(note.stamped_by);
         }
         Ok(place.ticks.subscriber.publisher_alive()?)
     }

@@ -6,9 +6,10 @@ use anyhow::Context;
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 use tapeline_console::output;
-use tapeline_measure::figures::thousands;
+use tapeline_measure::figures::{duration, thousands};
 use tapeline_measure::{Lateness, Nanos, Percentiles, Recorder, Series, Trend, Window};
 use tapeline_plant::tick::{Flags, HEADER_BYTES, Kind, Tick};
+use tapeline_plant::{ClockDifference, StampedBy};
 
 use super::Ending;
 
@@ -88,12 +89,39 @@ pub struct PathReport {
     pub elapsed_ns: u64,
     /// The bound on the error of stamps compared with the subscriber's own clock.
     pub clock_error_ns: u64,
+    /// `true` if another host has stamped the ticks. Then hops from its stamps to this subscriber are corrected by
+    /// [`clock_above`](Self::clock_above), and were not recorded while that was unknown.
+    #[serde(default)]
+    pub stamped_above: bool,
+    /// How far the other host's clock differed, as last known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_above: Option<ClockAbove>,
     /// The hops.
     pub hops: Vec<HopHistogram>,
     /// Latency by second, from due if the feed has that time, else from the wire.
     pub windows: Vec<Window>,
     /// Whether the time from the wire to this subscriber grew over the run.
     pub trend: Trend,
+}
+
+/// How far another host's clock differs from this one's.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ClockAbove {
+    /// The other clock less this one, in ns: negative if the other is behind.
+    pub ahead_ns: i64,
+    /// The greatest bound on the error of that difference during the measurement, in ns.
+    pub bound_ns: u64,
+}
+
+impl std::fmt::Display for ClockAbove {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let way = if self.ahead_ns < 0 { "behind" } else { "ahead" };
+        let [by, bound] = [self.ahead_ns.unsigned_abs(), self.bound_ns].map(duration);
+        write!(
+            f,
+            "the plant above is {by} {way}, ± {bound}: hops from its host to this one are corrected by that"
+        )
+    }
 }
 
 /// Printed with `--announce` when the ring has been joined.
@@ -135,6 +163,8 @@ pub struct Meter {
     lost: u64,
     last_feed_seq: u64,
     bytes: u64,
+    stamped_by: StampedBy,
+    clock_above: Option<ClockAbove>,
 }
 
 /// Latencies from the first tick after the warm-up.
@@ -162,6 +192,15 @@ impl Meter {
             checksum: takes_checksum.then(Checksum::default),
             warm_up_ns: warm_up.as_nanos() as u64,
             ..Self::default()
+        }
+    }
+
+    /// Notes by which clock the ticks are stamped from now on.
+    pub fn stamped_by(&mut self, clock: StampedBy) {
+        self.stamped_by = clock;
+        if let StampedBy::PlantAbove(Some(ClockDifference { ahead_ns, bound_ns })) = clock {
+            let before = self.clock_above.map_or(0, |before| before.bound_ns);
+            self.clock_above = Some(ClockAbove { ahead_ns, bound_ns: before.max(bound_ns.into()) });
         }
     }
 
@@ -195,12 +234,14 @@ impl Meter {
             return;
         }
         let timed = self.timed.get_or_insert_with(|| Timed::new(received));
-        let from_due = received.since(header.event);
-        let live = from_due.abs() < LIVE_NS;
-        let from_wire = received.since(header.wire);
         timed.hops[0].record(header.decoded.since(header.wire));
         timed.hops[1].record(header.sequenced.since(header.decoded));
-        timed.hops[2].record(received.since(header.sequenced));
+        // A time by another clock that is not known to differ by so much is no latency.
+        let Some(correction) = self.stamped_by.correction_ns() else { return };
+        let since = |stamp| received.since(stamp).saturating_add(correction);
+        let (from_due, from_wire) = (since(header.event), since(header.wire));
+        let live = from_due.abs() < LIVE_NS;
+        timed.hops[2].record(since(header.sequenced));
         timed.hops[3].record(from_wire);
         if live {
             timed.hops[4].record(from_due);
@@ -226,6 +267,8 @@ impl Meter {
             checksum: self.checksum.map(|checksum| checksum.crc),
             elapsed_ns: u64::try_from(self.last.1.since(first_at)).unwrap_or(0),
             clock_error_ns,
+            stamped_above: self.stamped_by != StampedBy::ThisPlant,
+            clock_above: self.clock_above,
             hops: Hop::ALL
                 .into_iter()
                 .zip(&timed.hops)
@@ -268,6 +311,13 @@ impl PathReport {
             output::byte_rate(self.bytes as f64 * rate_hz / self.received.max(1) as f64),
             self.end,
         ))?;
+        match (self.stamped_above, self.clock_above) {
+            (true, Some(clock)) => output::print(&format!("clocks: {clock}"))?,
+            (true, None) => output::print(
+                "clocks: not compared with the plant above; hops from its host to this one are not stated",
+            )?,
+            (false, _) => {}
+        }
         match self.checksum {
             Some(checksum) => output::print(&format!("checksum {checksum:08x}")),
             None => Ok(()),

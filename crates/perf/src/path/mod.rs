@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::meter::{Hop, HopHistogram, Joined, Meter, PathReport, from_hex, to_hex};
+pub use self::meter::{ClockAbove, Hop, HopHistogram, Joined, Meter, PathReport, from_hex, to_hex};
 pub use self::relay::{BareRelay, RelayReport};
 
 /// Why a subscriber ended.

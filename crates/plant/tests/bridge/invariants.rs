@@ -4,6 +4,7 @@
 use tapeline_feed::line::Line;
 use tapeline_measure::Nanos;
 use tapeline_plant::bridge::catch_up::{CatchUpReply, CatchUpRequest, HEAD_BYTES, Part, part};
+use tapeline_plant::bridge::clocks::ClockExchange;
 use tapeline_plant::bridge::tcp_line::{FOLLOW_BYTES, LONGEST_PART, datagram, follow, followed};
 use tapeline_plant::bridge::{
     BridgeSession, Delivery, Epoch, Follower, FollowerSettings, PlantId, TickSource,
@@ -68,6 +69,9 @@ pub(crate) fn any(mut script: &[u8]) {
             6 => follower.leave(now),
             _ => {
                 parts(bytes);
+                if let Some(clock) = ClockExchange::decode(bytes) {
+                    assert_eq!(ClockExchange::decode(&clock.encode()), Some(clock));
+                }
                 line(bytes);
             }
         }

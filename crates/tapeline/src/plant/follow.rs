@@ -173,11 +173,11 @@ impl Follow {
     }
 
     /// Reads ticks until the end. `on_tick` receives each tick with the time at which it was seen; `on_idle` is
-    /// called when no tick is available, and at least every 50 ms.
+    /// called when no tick is available, and at least every 50 ms, with the plant's note.
     pub(crate) fn run(
         &mut self,
         mut on_tick: impl FnMut(&Tick<'_>, Nanos) -> anyhow::Result<()>,
-        mut on_idle: impl FnMut(&Clock) -> anyhow::Result<()>,
+        mut on_idle: impl FnMut(&Clock, Option<&Note>) -> anyhow::Result<()>,
     ) -> anyhow::Result<Ending> {
         self.adopt_clock();
         let begun = self.clock.now();
@@ -231,8 +231,8 @@ impl Follow {
             let now = self.clock.now();
             if now.since(looked) >= LOOK_NS {
                 looked = now;
-                on_idle(&self.clock)?;
-                self.adopt_clock();
+                let note = self.adopt_clock();
+                on_idle(&self.clock, note.as_ref())?;
                 if self.stop.requested() {
                     return Ok(Ending::Stopped);
                 }
@@ -245,9 +245,9 @@ impl Follow {
     }
 
     /// The plant's clock stamps the ticks; a reader with the same calibration adds no error between two clocks.
-    fn adopt_clock(&mut self) {
-        if let Some(note) = self.note() {
-            self.clock = Clock::with(note.calibration);
-        }
+    fn adopt_clock(&mut self) -> Option<Note> {
+        let note = self.note()?;
+        self.clock = Clock::with(note.calibration);
+        Some(note)
     }
 }

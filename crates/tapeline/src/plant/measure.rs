@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tapeline_console::{Format, Stop, output};
 use tapeline_perf::path::{Joined, Meter};
+use tapeline_plant::Note;
 
 use super::follow::{Follow, FollowArgs};
 
@@ -41,14 +42,20 @@ impl MeasureArgs {
         if self.announce {
             output::print_json_line(&Joined { joined: self.follow.ring.clone() })?;
         }
-        let missing_before = follow.note().map_or(0, |note| note.missing);
+        let note = follow.note();
+        let missing_before = note.map_or(0, |note| note.missing);
         let meter = RefCell::new(Meter::new(self.warm_up, self.checksum));
+        let stamped_by = |note: Option<&Note>| {
+            note.map(|note| meter.borrow_mut().stamped_by(note.stamped_by));
+            Ok(())
+        };
+        stamped_by(note.as_ref())?;
         let end = follow.run(
             |tick, received| {
                 meter.borrow_mut().tick(tick, received);
                 Ok(())
             },
-            |_| Ok(()),
+            |_, note| stamped_by(note),
         )?;
         let gaps = follow.note().map_or(0, |note| note.missing).saturating_sub(missing_before);
         let report = meter.into_inner().report(self.label.clone(), end, gaps, follow.clock.error_ns());

@@ -127,7 +127,7 @@ impl TallyArgs {
                 }
                 Ok(())
             },
-            |_| Ok(()),
+            |_, _| Ok(()),
         )?;
         let (sequences, tally) = seen.into_inner();
         let missing = sequences.lost_ticks.saturating_add(sequences.missing_messages);

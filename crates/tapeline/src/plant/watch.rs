@@ -68,7 +68,7 @@ impl PlantWatchArgs {
                         }
                         Ok(())
                     },
-                    |clock| {
+                    |clock, _| {
                         for said in wanted.borrow_mut().unseen(clock.now()) {
                             anstream::eprintln!("note: {said}");
                         }
@@ -87,7 +87,7 @@ impl PlantWatchArgs {
                         }
                         Ok(())
                     },
-                    |clock| {
+                    |clock, _| {
                         board.borrow_mut().notes.extend(wanted.borrow_mut().unseen(clock.now()));
                         board.borrow_mut().show(clock.now())
                     },

@@ -5,6 +5,7 @@ use tapeline_measure::figures::{self, thousands};
 use tapeline_node::stat::snapshot::{
     BridgeSnapshot, Hub, Latency, Session, Snapshot, SymbolSnapshot, UpstreamSnapshot,
 };
+use tapeline_perf::path::ClockAbove;
 
 /// Resolution of the age of a state, in ns.
 const SECOND: u64 = 1_000_000_000;
@@ -98,6 +99,11 @@ fn of_upstream(upstream: &UpstreamSnapshot) -> String {
     if upstream.connections_lost > 0 {
         text.push_str(&format!(", TCP connection LOST {} times", thousands(upstream.connections_lost)));
     }
+    text.push_str("\nclocks       ");
+    text.push_str(&upstream.clock.map_or_else(
+        || "not compared with the plant above: hops between the two hosts are not stated".to_owned(),
+        |clock| ClockAbove { ahead_ns: clock.ahead_ns, bound_ns: clock.bound_ns }.to_string(),
+    ));
     text
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use tapeline_hub::{AccessCounters, Counters, Hub, SessionCounters, SlowPolicy};
 use tapeline_measure::{Nanos, Recorder};
 use tapeline_omm::domain::directory::ServiceState;
+use tapeline_plant::StampedBy;
 use tapeline_plant::cache::Memory;
 use tapeline_plant::tick;
 
@@ -79,6 +80,8 @@ pub(crate) struct FigureWriter {
     first: Option<Taken>,
     /// The number of ticks of this turn.
     ticks: usize,
+    /// By which clock the ticks are stamped.
+    stamped_by: StampedBy,
 }
 
 /// When the hub took a tick, with the times of the tick.
@@ -92,7 +95,12 @@ struct Taken {
 
 impl FigureWriter {
     pub(crate) fn new(snapshots: SnapshotWriter<HubFigures>) -> Self {
-        Self { snapshots, told: Nanos(0), first: None, ticks: 0 }
+        Self { snapshots, told: Nanos(0), first: None, ticks: 0, stamped_by: StampedBy::default() }
+    }
+
+    /// Notes by which clock the ticks are stamped. While that cannot be compared with this host's, hops from a stamp to this host are not recorded.
+    pub(crate) const fn stamped_by(&mut self, clock: StampedBy) {
+        self.stamped_by = clock;
     }
 
     /// Notes the first tick of a turn, taken `now`.
@@ -113,8 +121,10 @@ impl FigureWriter {
         let ticks = self.ticks as u64;
         decoded.record_n(first.decoded.since(first.wire), ticks);
         sequenced.record_n(first.sequenced.since(first.decoded), ticks);
-        taken.record_n(first.taken.since(first.sequenced), ticks);
-        sent.record_n(now.since(first.wire), ticks);
+        if let Some(correction) = self.stamped_by.correction_ns() {
+            taken.record_n(first.taken.since(first.sequenced).saturating_add(correction), ticks);
+            sent.record_n(now.since(first.wire).saturating_add(correction), ticks);
+        }
     }
 
     /// Reports once a second.
@@ -275,6 +285,8 @@ fn rates(before: &Totals, now: &Totals, seconds: f64) -> Rates {
 
 #[cfg(test)]
 mod tests {
+    use tapeline_plant::ClockDifference;
+
     use super::*;
 
     #[test]
@@ -305,6 +317,29 @@ mod tests {
         assert_eq!(of(taken), (100, Some(30), Some(999_970)));
         assert_eq!(of(sent), (100, Some(100), Some(1_000_100)));
         assert!(sent.value_at(0.985) > Some(999_000), "two of a hundred waited");
+    }
+
+    #[test]
+    fn stamps_of_another_host_are_compared_by_its_clock_or_not_at_all() {
+        let (snapshots, _reader) = crate::readers::counting::snapshots_between();
+        let mut writer = FigureWriter::new(snapshots);
+        let header = tick::Header {
+            wire: Nanos(1_000),
+            decoded: Nanos(1_010),
+            sequenced: Nanos(1_030),
+            ..tick::Header::default()
+        };
+        let known = ClockDifference { ahead_ns: 900, bound_ns: 5 };
+        for clock in [StampedBy::PlantAbove(None), StampedBy::PlantAbove(Some(known))] {
+            writer.stamped_by(clock);
+            writer.taken(&header, Nanos(150));
+            writer.turned(1);
+            writer.sent(Nanos(160));
+        }
+        let of = |hop: &Recorder| (hop.samples(), hop.min_ns());
+        let [decoded, sequenced, taken, sent] = &writer.snapshots.figures.hops;
+        assert_eq!((of(decoded), of(sequenced)), ((2, Some(10)), (2, Some(20))));
+        assert_eq!((of(taken), of(sent)), ((1, Some(20)), (1, Some(60))));
     }
 
     fn told(at: u64, since: u64, updates: u64, past: u64) -> HubFigures {

@@ -358,6 +358,19 @@ pub struct UpstreamSnapshot {
     pub drivers_lost: u64,
     /// Times that a line over TCP has lost its connection, or got none.
     pub connections_lost: u64,
+    /// How far the clock of the plant above differs from this plant's; `None` while that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockSnapshot>,
+}
+
+/// How far another plant's clock differs from this one's.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct ClockSnapshot {
+    /// The other clock less this one, in ns: negative if the other is behind.
+    pub ahead_ns: i64,
+    /// The bound on the error of `ahead_ns`, in ns.
+    pub bound_ns: u64,
 }
 
 /// A hub.

@@ -7,8 +7,8 @@ use std::fmt::{self, Write};
 use tapeline_measure::Nanos;
 
 use crate::stat::snapshot::{
-    BridgeSnapshot, FeedSnapshot, Hub, Journal, LATE_NS, Latency, Outlet, Session, Snapshot, SourceSnapshot,
-    SymbolSnapshot, ThreadSign, UpstreamSnapshot, VenueSnapshot,
+    BridgeSnapshot, ClockSnapshot, FeedSnapshot, Hub, Journal, LATE_NS, Latency, Outlet, Session, Snapshot,
+    SourceSnapshot, SymbolSnapshot, ThreadSign, UpstreamSnapshot, VenueSnapshot,
 };
 
 /// A metric, which has any number of [values](MetricValue).
@@ -203,6 +203,10 @@ const METRICS: &[Metric] = metrics! {
         => upstream(|upstream| upstream.drivers_lost);
     tapeline_upstream_connections_lost_total "Times that a line over TCP has lost its connection, or got none"
         => upstream(|upstream| upstream.connections_lost);
+    tapeline_upstream_clock_ahead_seconds "Clock of the plant above less this plant's; not there while it is unknown"
+        => clock_above(|clock| clock.ahead_ns as f64 / 1e9);
+    tapeline_upstream_clock_bound_seconds "Bound on the error of the difference of both clocks"
+        => clock_above(|clock| seconds(clock.bound_ns));
     tapeline_service_up "1 while the service is up" => services();
     tapeline_hub_ticks_total "Ticks that the hub read from the ring" => hub(|hub| hub.ticks);
     tapeline_hub_missing_ticks_total "Ticks that the hub missed" => hub(|hub| hub.missing);
@@ -360,6 +364,11 @@ impl Page<'_> {
 
     fn upstream(&mut self, value: impl Fn(&UpstreamSnapshot) -> u64) {
         self.of(&self.plant.upstream, value);
+    }
+
+    fn clock_above(&mut self, value: impl Fn(&ClockSnapshot) -> f64) {
+        let clock = self.plant.upstream.as_ref().and_then(|upstream| upstream.clock.as_ref());
+        clock.iter().for_each(|clock| self.one(value(clock)));
     }
 
     fn plant<T: Into<Number>>(&mut self, value: impl Fn(&Snapshot) -> T) {
@@ -576,7 +585,11 @@ mod tests {
             kdb: Some(Outlet { ended: true, ..Outlet::default() }),
             zeromq: Some(Outlet { missing: 3, ..Outlet::default() }),
             bridge: Some(BridgeSnapshot { requests: 4, ..BridgeSnapshot::default() }),
-            upstream: Some(UpstreamSnapshot { behind: 5, ..UpstreamSnapshot::default() }),
+            upstream: Some(UpstreamSnapshot {
+                behind: 5,
+                clock: Some(ClockSnapshot { ahead_ns: -2_000, bound_ns: 30_000 }),
+                ..UpstreamSnapshot::default()
+            }),
             readers: vec![
                 ReaderSnapshot { name: "hub".to_owned(), ..ReaderSnapshot::default() },
                 ReaderSnapshot::default(),
@@ -656,6 +669,8 @@ mod tests {
         assert_eq!(series["tapeline_zeromq_missing_ticks_total"], 3.0);
         assert_eq!(series["tapeline_bridge_requests_total"], 4.0);
         assert_eq!(series["tapeline_upstream_behind_ticks"], 5.0);
+        assert_eq!(series["tapeline_upstream_clock_ahead_seconds"], -2e-6);
+        assert_eq!(series["tapeline_upstream_clock_bound_seconds"], 3e-5);
         assert_eq!(series["tapeline_service_up{service=\"S \\\"1\\\"\\\\\\n\"}"], 1.0);
         assert_eq!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.5\"}"], 2.5e-6);
         assert!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.99\"}"].is_nan());

@@ -147,6 +147,7 @@ function show() {
   facts([
     ["Process", now.pid + ", version " + now.version + ", up " + duration(now.written_ns - now.started_ns)],
     ["Ticks", count(now.ticks) + ", " + quantity(now.ticks_per_second, "ticks/s")],
+    ...(now.upstream ? [["Plant above", plantAbove(now.upstream)]] : []),
     ["Journal", journal ? journal.state + ", up to tick " + count(journal.kept) + (journal.missing ? ", " + count(journal.missing) + " missing" : "") : "–"],
     ["Cache", hub.cache ? count(hub.cache.items) + " items, " + quantity(hub.cache.bytes, "B") + " of " + quantity(hub.cache.limit_bytes, "B") : "–"],
     ["Sent", hub.totals ? count(hub.totals.refreshes) + " images, " + count(hub.totals.updates) + " updates" : "–"],
@@ -172,6 +173,15 @@ function show() {
   const sent = (hub.latency || []).find((hop) => hop.hop === "wire_to_sent");
   history.push({ p50: sent && sent.now.p50_ns, p99: sent && sent.now.p99_ns, rate: hub.rates ? hub.rates.updates : 0 });
   quotes.serverIs(hub);
+}
+
+// Of a plant below a bridge: hops between the two hosts are not stated while the clocks are not compared.
+function plantAbove(upstream) {
+  const clock = upstream.clock;
+  const clocks = clock
+    ? duration(Math.abs(clock.ahead_ns)) + (clock.ahead_ns < 0 ? " behind" : " ahead") + ", ± " + duration(clock.bound_ns)
+    : "not compared";
+  return "session " + (upstream.session || "–") + ", " + count(upstream.behind) + " ticks behind; clock " + clocks;
 }
 
 // The symbols of all venues; a plant without venues has no such table.

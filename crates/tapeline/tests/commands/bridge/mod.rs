@@ -1,6 +1,7 @@
 //! Real plants with a bridge between them: what is below is what is above, byte for byte.
 
 mod aeron;
+mod clocks;
 mod lossy;
 mod probe;
 mod starting;

@@ -1,0 +1,112 @@
+//! A plant below states how far the clock of the plant above differs, and times hops between the two by that.
+
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+
+use serde_json::{Value, json};
+use tapeline_measure::Nanos;
+use tapeline_perf::path::{Hop, PathReport};
+use tapeline_plant::bridge::clocks::ClockExchange;
+
+use super::{Scene, unbound};
+use crate::stage::{Running, tapeline};
+
+/// How much the clock of the plant above seems to be ahead at the plant whose requests are redirected.
+const AHEAD_NS: i64 = 3_000_000_000;
+
+/// Passes requests on to the server, and shifts the server's clock in its answers. It ends with the test's process.
+fn shifted(server: SocketAddrV4) -> SocketAddrV4 {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let SocketAddr::V4(address) = socket.local_addr().unwrap() else { unreachable!() };
+    std::thread::spawn(move || {
+        let (mut room, mut below) = ([0; 2_048], None);
+        loop {
+            // Nobody may listen yet.
+            let Ok((length, source)) = socket.recv_from(&mut room) else { continue };
+            if source != SocketAddr::V4(server) {
+                below = Some(source);
+                let _ = socket.send_to(&room[..length], server);
+                continue;
+            }
+            let Some(below) = below else { continue };
+            let later = |at: Nanos| at + AHEAD_NS.unsigned_abs();
+            let answer = ClockExchange::decode(&room[..length]).map(|answer| ClockExchange {
+                received: later(answer.received),
+                answered: later(answer.answered),
+                ..answer
+            });
+            let _ = match answer {
+                Some(answer) => socket.send_to(&answer.encode(), below),
+                None => socket.send_to(&room[..length], below),
+            };
+        }
+    });
+    address
+}
+
+fn stat(ring: &str) -> Value {
+    let output = tapeline(&["stat", ring, "--format", "json"]).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
+}
+
+/// Waits until a plant states the difference: the other clock less its own, and the bound.
+fn difference(ring: &str) -> (i64, i64) {
+    let mut stats = Running::start(&["stat", ring, "--format", "json", "--every", "100ms"]);
+    loop {
+        let clock = &stats.says()["upstream"]["clock"];
+        if let (Some(ahead), Some(bound)) = (clock["ahead_ns"].as_i64(), clock["bound_ns"].as_i64()) {
+            return (ahead, bound);
+        }
+    }
+}
+
+fn measured(ring: &str) -> PathReport {
+    let arguments = ["plant", "measure", "--ring", ring, "--ticks", "300", "--format", "json"];
+    let output = tapeline(&arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn median(report: &PathReport, hop: Hop) -> Option<u64> {
+    let latencies = report.latencies().unwrap();
+    let (_, recorder) = latencies.iter().find(|(of, _)| *of == hop)?;
+    recorder.value_at(0.5)
+}
+
+#[test]
+fn hops_from_another_host_are_corrected_by_its_clock_or_not_stated() {
+    let scene = Scene::new("clocks");
+    scene.day_at("2k", "60s");
+    let lines = [unbound(), unbound(), unbound()];
+    let _above = scene.above(&lines, "", &[]);
+    let ring = |name: &str| format!("{}-{name}", scene.name);
+    let _near = scene.below("near", &lines[..1], "", &[]);
+    let requests = format!("requests = [\"{}\"]", shifted(scene.server));
+    let _far = scene.below("far", &lines[1..2], &requests, &[]);
+    // Nobody answers here.
+    let requests = format!("requests = [\"{}\"]", unbound());
+    let _unknown = scene.below("unknown", &lines[2..], &requests, &[]);
+
+    let (ahead, bound) = difference(&ring("near"));
+    assert!(ahead.abs() <= bound, "one host has one clock: {ahead} ns, ± {bound}");
+    let near = measured(&ring("near"));
+    assert!(near.stamped_above && near.clock_above.is_some(), "{near:?}");
+
+    let (ahead, bound) = difference(&ring("far"));
+    assert!((ahead - AHEAD_NS).abs() <= bound, "{ahead} ns, ± {bound}");
+    let far = measured(&ring("far"));
+    let taken = median(&far, Hop::SequencedToReceived).unwrap();
+    assert!(taken > AHEAD_NS.unsigned_abs() - bound.unsigned_abs(), "{taken} ns");
+    let inside = median(&far, Hop::WireToDecoded);
+    assert!(inside < Some(AHEAD_NS.unsigned_abs()), "a hop of one host is as it was: {inside:?}");
+
+    let unknown = measured(&ring("unknown"));
+    assert_eq!((unknown.stamped_above, unknown.clock_above.is_some()), (true, false));
+    assert!(median(&unknown, Hop::DecodedToSequenced).is_some(), "{unknown:?}");
+    for hop in [Hop::SequencedToReceived, Hop::WireToReceived, Hop::DueToReceived] {
+        assert_eq!(median(&unknown, hop), None, "{hop}");
+    }
+    assert_eq!(stat(&ring("unknown"))["upstream"]["clock"], json!(null));
+
+    let above = measured(&ring("above"));
+    assert!(!above.stamped_above && median(&above, Hop::WireToReceived).is_some(), "{above:?}");
+}
