@@ -46,7 +46,9 @@ impl MeasureArgs {
         let missing_before = note.map_or(0, |note| note.missing);
         let meter = RefCell::new(Meter::new(self.warm_up, self.checksum));
         let stamped_by = |note: Option<&Note>| {
-            note.map(|note| meter.borrow_mut().stamped_by(note.stamped_by));
+            if let Some(note) = note {
+                meter.borrow_mut().stamped_by(note.stamped_by);
+            }
             Ok(())
         };
         stamped_by(note.as_ref())?;
