@@ -30,7 +30,7 @@ use crate::Error;
 use crate::error::Context;
 use crate::events::Events;
 use crate::readers::images::Images;
-use crate::readers::reader::Reader;
+use crate::readers::reader::{self, Reader};
 use crate::stat::file;
 use crate::ticks::{Next, OnRing, Ticks};
 
@@ -230,7 +230,9 @@ impl ImageServer<OnRing> {
                 // end.
                 crate::error::ensure!(is_alive, "the plant has died");
             }
-            if taken == 0 {
+            if self.asking.is_none() && reader::may_pause(&self.ticks.subscriber, taken) {
+                std::thread::sleep(reader::PAUSE);
+            } else if taken == 0 {
                 let sleep = if self.asking.is_some() { SHORT_SLEEP } else { LONG_SLEEP };
                 self.ticks.subscriber.wait(Wait::Park, sleep);
             }

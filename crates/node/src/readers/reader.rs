@@ -4,12 +4,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tapeline_measure::Nanos;
 use tapeline_ring::{Name, Start, Subscriber, SubscriberId};
 
 use crate::error::Context;
 use crate::events::Events;
+
+/// How long a reader that nobody waits for leaves the ring alone after it has taken a few ticks.
+pub(crate) const PAUSE: Duration = Duration::from_millis(1);
+/// More ticks than these at once are a burst.
+const FEW: usize = 64;
+/// A smaller ring could be full after a pause.
+const PAUSED_RING: usize = 1 << 20;
+
+/// Whether a reader that nobody waits for may pause after it has taken so many ticks. A reader that sleeps on the ring for each tick costs the publisher
+/// a system call and an interrupt of the other cores for each.
+pub(crate) fn may_pause(subscriber: &Subscriber, taken: usize) -> bool {
+    (1..=FEW).contains(&taken) && subscriber.capacity() >= PAUSED_RING
+}
 
 /// A reader on its thread, with its result.
 #[derive(Debug)]

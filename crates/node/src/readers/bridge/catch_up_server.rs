@@ -31,7 +31,7 @@ use crate::cursor::RingCursor;
 use crate::events::{Events, Kind, Severity};
 use crate::image_server::{KeptState, new_kept};
 use crate::journal::Gate;
-use crate::readers::reader::Reader;
+use crate::readers::reader::{self, Reader};
 use crate::readers::sequence_cursor::Kept;
 use crate::ticks::{Next, OnRing};
 
@@ -177,6 +177,8 @@ impl CatchUpServer {
             }
             if taken == 0 && ring.is_held {
                 std::thread::sleep(SHORT_SLEEP);
+            } else if self.clients.is_empty() && reader::may_pause(&ring.ticks.subscriber, taken) {
+                std::thread::sleep(reader::PAUSE);
             } else if taken == 0 {
                 let sleep = if self.clients.is_empty() { LONG_SLEEP } else { SHORT_SLEEP };
                 ring.ticks.subscriber.wait(Wait::Park, sleep);

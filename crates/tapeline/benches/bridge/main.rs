@@ -1,0 +1,166 @@
+//! The bridge between two plants on one machine, by carrier and rate, beside bare datagrams of the same length.
+//!
+//! ```text
+//! cargo bench -p tapeline --bench bridge -- [--to PAGE] [--turns N] [--seconds S] [--rates R,R]
+//! ```
+//!
+//! Every message of a simulated exchange becomes a tick of the plant above. This process reads the ring of the plant below, and takes the time from
+//! the tick being written above; both plants and this process have one clock. With the feature `aeron` lines over Aeron take part, and a bare
+//! publication and subscription of Aeron.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
+
+mod bare;
+mod lossy;
+mod page;
+mod plants;
+#[path = "../hub/turns.rs"]
+#[allow(dead_code, reason = "the other benches compare pairs")]
+mod turns;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+use tapeline_measure::{Clock, Environment, Recorder};
+
+use self::plants::Plants;
+
+/// Ticks a second.
+const RATES: [u64; 5] = [10_000, 100_000, 500_000, 1_000_000, 2_000_000];
+/// Above this rate a datagram for each message would measure the kernel alone.
+const MOST_BARE: u64 = 100_000;
+/// The rate at which lines lose datagrams, and one of how many they lose.
+const LOSSY_RATE: u64 = 100_000;
+const LOST_OF: u64 = 100;
+/// From the first tick that is read until latencies are recorded.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// The bridge by carrier and rate
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Write the page there rather than to standard output
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// How often each has its turn
+    #[arg(long, default_value_t = 3)]
+    turns: usize,
+    /// How long each rate is held, with a second of warm-up
+    #[arg(long, default_value_t = 4)]
+    seconds: u64,
+    /// Ticks a second
+    #[arg(long, value_delimiter = ',', default_values_t = RATES)]
+    rates: Vec<u64>,
+    /// What cargo passes on
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// What carries the ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Carrier {
+    /// A datagram for each message, from thread to thread.
+    BareDatagrams,
+    /// The same with a publication and a subscription of Aeron.
+    #[cfg(feature = "aeron")]
+    BareAeron,
+    /// The ring of the plant above, without a bridge.
+    Ring,
+    /// Two lines of MoldUDP64.
+    Datagrams,
+    /// One line of MoldUDP64 that loses one datagram of [`LOST_OF`].
+    LossyLine,
+    /// Two such lines.
+    LossyLines,
+    /// A line over TCP.
+    Tcp,
+    /// The same with TLS.
+    Tls,
+    /// A line over Aeron, with a media driver in each plant.
+    #[cfg(feature = "aeron")]
+    Aeron,
+}
+
+impl Carrier {
+    const ALL: &[Self] = &[
+        Self::BareDatagrams,
+        #[cfg(feature = "aeron")]
+        Self::BareAeron,
+        Self::Ring,
+        Self::Datagrams,
+        Self::LossyLine,
+        Self::LossyLines,
+        Self::Tcp,
+        Self::Tls,
+        #[cfg(feature = "aeron")]
+        Self::Aeron,
+    ];
+
+    /// Whether it is measured at this rate.
+    fn is_measured_at(self, rate: u64) -> bool {
+        match self {
+            Self::LossyLine | Self::LossyLines => rate == LOSSY_RATE,
+            _ => !self.is_bare() || rate <= MOST_BARE,
+        }
+    }
+
+    fn is_bare(self) -> bool {
+        match self {
+            Self::BareDatagrams => true,
+            #[cfg(feature = "aeron")]
+            Self::BareAeron => true,
+            _ => false,
+        }
+    }
+}
+
+/// What one turn of a carrier gave.
+struct Turn {
+    /// From the tick being written to it being read.
+    latency: Recorder,
+    /// Messages received a second.
+    rate_hz: f64,
+    /// Messages that did not come.
+    lost: u64,
+    /// Ticks that came again on request.
+    recovered: u64,
+}
+
+/// By rate and carrier, the turns.
+type Turns = BTreeMap<(u64, Carrier), Vec<Turn>>;
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let environment = Environment::read(&Clock::calibrate()).summary();
+    let folder = tempfile::tempdir()?;
+    // Run as a test: enough to see that it works.
+    let is_test = !arguments.bench;
+    let (count, seconds) = if is_test { (1, 2) } else { (arguments.turns, arguments.seconds) };
+    let rates = if is_test { vec![10_000] } else { arguments.rates };
+    let mut turns = Turns::new();
+    for rate in &rates {
+        let day = plants::day(folder.path(), *rate, seconds)?;
+        for turn in 1..=count {
+            for carrier in Carrier::ALL.iter().filter(|carrier| carrier.is_measured_at(*rate)) {
+                eprintln!("bridge: {rate} ticks/s, turn {turn} of {count}, {carrier:?}");
+                let told = match carrier {
+                    Carrier::BareDatagrams => bare::datagrams(*rate, seconds),
+                    #[cfg(feature = "aeron")]
+                    Carrier::BareAeron => bare::aeron(folder.path(), *rate, seconds),
+                    _ => Plants::begin(*carrier, folder.path(), &day).and_then(Plants::measure),
+                };
+                let told = told.with_context(|| format!("{carrier:?} at {rate} ticks/s"))?;
+                turns.entry((*rate, *carrier)).or_default().push(told);
+            }
+        }
+    }
+    let page = page::page(&turns, count, seconds, &environment);
+    match arguments.to {
+        Some(to) => std::fs::write(&to, page).with_context(|| format!("cannot write {}", to.display())),
+        None => {
+            print!("{page}");
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The figures as a page.
+
+use std::fmt::{self, Write};
+
+use tapeline_measure::figures::thousands;
+
+use crate::turns::{ratios, spread};
+use crate::{Carrier, LOST_OF, MOST_BARE, Turn, Turns};
+
+pub(crate) fn page(turns: &Turns, count: usize, seconds: u64, environment: &str) -> String {
+    let mut page = String::new();
+    // Writing to a String does not fail.
+    let _ = write(&mut page, turns, count, seconds, environment);
+    page
+}
+
+fn name(carrier: Carrier) -> String {
+    match carrier {
+        Carrier::BareDatagrams => "bare datagrams".to_owned(),
+        #[cfg(feature = "aeron")]
+        Carrier::BareAeron => "bare Aeron".to_owned(),
+        Carrier::Ring => "ring, no bridge".to_owned(),
+        Carrier::Datagrams => "MoldUDP64, two lines".to_owned(),
+        Carrier::LossyLine => format!("one line that loses 1 of {LOST_OF}"),
+        Carrier::LossyLines => format!("two lines that lose 1 of {LOST_OF} each"),
+        Carrier::Tcp => "TCP".to_owned(),
+        Carrier::Tls => "TCP with TLS".to_owned(),
+        #[cfg(feature = "aeron")]
+        Carrier::Aeron => "Aeron".to_owned(),
+    }
+}
+
+fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environment: &str) -> fmt::Result {
+    writeln!(
+        page,
+        "# The bridge by carrier and rate\n\n\
+         Written by `make bench-bridge DOC=1`. Figures are min / **median** / max of {count} turns of {seconds} s each; in a turn every carrier runs once, one \
+         after the other, and ratios are taken within a turn. Another machine, or this one at another hour, has other figures.\n\n\
+         ```text\n{}\n```\n\n\
+         Two plants of the binary on one machine, over loopback, and a reader of the ring below; all of them sleep while there is nothing to do. Every message of a simulated exchange (500 \
+         symbols) is a tick, with the message in it. The time is from the tick being written to the ring above until the reader has it: ring, bridge, \
+         carrier, plant below, ring. *ring, no bridge* is the same reader at the plant above. *bare*: one message of a tick's length after the other, from a thread to \
+         a thread, up to {} a second.\n\n\
+         *Lost*: ticks that the reader did not get, in all turns. *Again*: ticks that came again on request, in all turns; lines with equal loss lose different datagrams.\n\n\
+         | ticks/s | carrier | p50, µs | p99, µs | p99.9, µs | p50 by that of bare datagrams | received, thousand/s | lost | again |\n\
+         |---:|---|---|---|---|---|---|---:|---:|",
+        environment.trim_end(),
+        thousands(MOST_BARE),
+    )?;
+    for ((rate, carrier), of_carrier) in turns {
+        let at = |rank: f64| -> Vec<f64> {
+            let us = |turn: &Turn| turn.latency.value_at(rank).map_or(f64::NAN, |ns| ns as f64 / 1e3);
+            of_carrier.iter().map(us).collect()
+        };
+        let bare = turns.get(&(*rate, Carrier::BareDatagrams)).filter(|_| *carrier != Carrier::BareDatagrams);
+        let by_bare = bare.map_or_else(String::new, |bare| {
+            let bare: Vec<f64> = bare
+                .iter()
+                .map(|turn| turn.latency.value_at(0.5).map_or(f64::NAN, |ns| ns as f64 / 1e3))
+                .collect();
+            spread(&ratios(&at(0.5), &bare), 2)
+        });
+        let received: Vec<f64> = of_carrier.iter().map(|turn| turn.rate_hz / 1e3).collect();
+        writeln!(
+            page,
+            "| {} | {} | {} | {} | {} | {by_bare} | {} | {} | {} |",
+            thousands(*rate),
+            name(*carrier),
+            spread(&at(0.5), 1),
+            spread(&at(0.99), 1),
+            spread(&at(0.999), 1),
+            spread(&received, 1),
+            thousands(of_carrier.iter().map(|turn| turn.lost).sum()),
+            thousands(of_carrier.iter().map(|turn| turn.recovered).sum()),
+        )?;
+    }
+    Ok(())
+}

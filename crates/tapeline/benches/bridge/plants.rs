@@ -1,0 +1,201 @@
+//! Two plants of the binary with a bridge between them, and this process as a reader of the one below.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use serde_json::Value;
+use tapeline_measure::Clock;
+use tapeline_node::ticks::{self, Next};
+use tapeline_perf::path::{Ending, Hop, Meter, PathReport};
+use tapeline_plant::Note;
+use tapeline_plant::tick::Flags;
+use tapeline_ring::{Name, Start, Subscriber, Wait};
+
+use crate::lossy::Lossy;
+use crate::{Carrier, LOST_OF, Turn, WARM_UP};
+
+/// Writes the messages of a simulated exchange at this rate.
+pub(crate) fn day(folder: &Path, rate: u64, seconds: u64) -> anyhow::Result<PathBuf> {
+    let day = folder.join(format!("day-{rate}.itch"));
+    let output = Command::new(env!("CARGO_BIN_EXE_tapeline"))
+        .args(["feed", "simulate", "--symbols", "500", "--rate", &rate.to_string()])
+        .args(["--duration", &format!("{seconds}s"), "--write"])
+        .arg(&day)
+        .output()?;
+    ensure!(output.status.success(), "the day was not written: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(day)
+}
+
+/// A plant of its own process.
+struct Plant {
+    child: Child,
+    says: BufReader<ChildStdout>,
+    ring: Name,
+}
+
+impl Plant {
+    fn begin(folder: &Path, name: &str, text: &str) -> anyhow::Result<Self> {
+        let ring = format!("bench-bridge-{name}-{}", std::process::id());
+        let config = folder.join(format!("{name}.toml"));
+        std::fs::write(&config, format!("[plant]\nring = \"{ring}\"\nring_size = \"64MiB\"\n{text}"))?;
+        let said = folder.join(format!("{name}.said"));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tapeline"))
+            .args(["plant", "--until-end-of-session", "--format", "json", "--config"])
+            .arg(&config)
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&said)?)
+            .spawn()
+            .context("cannot start a plant")?;
+        let says = BufReader::new(child.stdout.take().context("the plant's output")?);
+        let mut plant = Self { child, says, ring: Name::new(&ring)? };
+        plant.line().with_context(|| std::fs::read_to_string(said).unwrap_or_default())?;
+        Ok(plant)
+    }
+
+    fn line(&mut self) -> anyhow::Result<Value> {
+        let mut line = String::new();
+        self.says.read_line(&mut line)?;
+        serde_json::from_str(&line).with_context(|| format!("the plant said {line:?}"))
+    }
+}
+
+impl Drop for Plant {
+    fn drop(&mut self) {
+        // Has no effect on one that has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An address that is free for UDP and TCP.
+fn unbound() -> anyhow::Result<SocketAddrV4> {
+    for _ in 0..100 {
+        let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port));
+        }
+    }
+    bail!("no port is free for UDP and TCP")
+}
+
+/// The plants, in the order in which they end.
+pub(crate) struct Plants {
+    above: Plant,
+    below: Option<Plant>,
+    /// Lines that lose datagrams.
+    _lossy: Vec<Lossy>,
+}
+
+/// The tables of a bridge: those of the plant above, and of the plant below.
+struct Bridge {
+    above: String,
+    below: String,
+    lossy: Vec<Lossy>,
+}
+
+fn bridge(carrier: Carrier, folder: &Path) -> anyhow::Result<Bridge> {
+    let server = unbound()?;
+    let mut above = format!("[bridge]\nplant = \"UP\"\nport = {}\n", server.port());
+    let mut below = format!("[[upstream]]\nplant = \"UP\"\nserver = \"{server}\"\nstale_after = \"0s\"\n");
+    let mut lossy = Vec::new();
+    let mut line = |keys: [String; 2]| {
+        above.push_str(&format!("[[bridge.line]]\n{}\n", keys[0]));
+        below.push_str(&format!("[[upstream.line]]\n{}\n", keys[1]));
+    };
+    match carrier {
+        Carrier::Datagrams => {
+            for _ in 0..2 {
+                let key = format!("address = \"{}\"", unbound()?);
+                line([key.clone(), key]);
+            }
+        }
+        Carrier::LossyLine | Carrier::LossyLines => {
+            for _ in 0..if carrier == Carrier::LossyLine { 1 } else { 2 } {
+                let to = unbound()?;
+                let through = Lossy::begin(to, LOST_OF)?;
+                line([format!("address = \"{}\"", through.address), format!("address = \"{to}\"")]);
+                lossy.push(through);
+            }
+        }
+        Carrier::Tcp | Carrier::Tls => {
+            if carrier == Carrier::Tls {
+                let made = rcgen::generate_simple_self_signed(vec!["bench".to_owned()])?;
+                std::fs::write(folder.join("cert.pem"), made.cert.pem())?;
+                std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem())?;
+                above.push_str("cert = \"cert.pem\"\nkey = \"key.pem\"\n");
+                below.push_str("tls = true\nca = \"cert.pem\"\nserver_name = \"bench\"\n");
+            }
+            let key = format!("tcp = \"{}\"", unbound()?);
+            above.push_str(&format!("[[bridge.line]]\n{key}\n"));
+            below.push_str(&format!("[[upstream.line]]\n{key}\n"));
+        }
+        #[cfg(feature = "aeron")]
+        Carrier::Aeron => {
+            let key = format!("aeron = \"aeron:udp?endpoint={}|term-length=4m\"", unbound()?);
+            line([key.clone(), key]);
+            for (tables, name) in [(&mut above, "aeron-above"), (&mut below, "aeron-below")] {
+                let folder = folder.join(name);
+                tables.push_str(&format!("[aeron]\nfolder = \"{}\"\nembedded = true\n", folder.display()));
+            }
+        }
+        _ => {}
+    }
+    Ok(Bridge { above, below, lossy })
+}
+
+impl Plants {
+    /// Starts the plants: the feed begins at once.
+    pub(crate) fn begin(carrier: Carrier, folder: &Path, day: &Path) -> anyhow::Result<Self> {
+        let feed = format!(
+            "publish = \"every-message\"\n[[feed]]\nname = \"file\"\nprotocol = \"itch50-moldudp64\"\n\
+             date = \"2020-01-02\"\nfile = \"{}\"\nstale_after = \"0s\"\n",
+            day.display()
+        );
+        if carrier == Carrier::Ring {
+            let above = Plant::begin(folder, "above", &feed)?;
+            return Ok(Self { above, below: None, _lossy: Vec::new() });
+        }
+        let bridge = bridge(carrier, folder)?;
+        let above = Plant::begin(folder, "above", &format!("{feed}{}", bridge.above))?;
+        let below = Plant::begin(folder, "below", &bridge.below)?;
+        Ok(Self { above, below: Some(below), _lossy: bridge.lossy })
+    }
+
+    /// Reads the last ring to its end.
+    pub(crate) fn measure(mut self) -> anyhow::Result<Turn> {
+        // One that does not read would stop the plant.
+        let note = Subscriber::join(&self.above.ring, Start::Newest)?.note().and_then(Note::from_words);
+        let clock = Clock::with(note.context("the plant above has no clock")?.calibration);
+        let ring = self.below.as_ref().map_or(&self.above.ring, |below| &below.ring);
+        let report = read(ring, clock)?;
+        let last = self.below.as_mut().unwrap_or(&mut self.above).line()?;
+        let recovered = last["upstream"]["recovered"].as_u64().unwrap_or(0);
+        let latencies = report.latencies()?;
+        let found = latencies.into_iter().find(|(hop, _)| *hop == Hop::SequencedToReceived);
+        let (_, latency) = found.context("nothing was received after the warm-up")?;
+        Ok(Turn { latency, rate_hz: report.rate_hz(), lost: report.lost, recovered })
+    }
+}
+
+fn read(ring: &Name, clock: Clock) -> anyhow::Result<PathReport> {
+    let mut subscriber = Subscriber::join_as(ring, Start::Newest, "bench")?;
+    let mut meter = Meter::new(WARM_UP, false);
+    let end = loop {
+        match ticks::next(&mut subscriber)? {
+            Next::Tick(tick) => {
+                meter.tick(&tick, clock.now());
+                if tick.header.flags.contains(Flags::END_OF_SESSION) {
+                    break Ending::SessionOver;
+                }
+            }
+            Next::Nothing => _ = subscriber.wait(Wait::Park, Duration::from_millis(50)),
+            Next::End => break Ending::PlantEnded,
+            Next::Lost(lost) => return Err(lost.of("this reader").into()),
+        }
+    };
+    Ok(meter.report("bench".to_owned(), end, 0, clock.error_ns()))
+}
