@@ -13,7 +13,8 @@ use tapeline_hub::{Posts, SLOW_BYTES, SLOW_MESSAGES, SLOW_TIME_MS, Settings, Slo
 use tapeline_node::hub::HubConfig;
 use tapeline_node::hub::config::{CONNECTIONS, INCOMING_BYTES, PING_TIMEOUT_S};
 use tapeline_omm::role::provider;
-use tapeline_wire::rssl::{self, Tls, TlsVersions};
+use tapeline_wire::rssl;
+use tapeline_wire::tls::{Tls, TlsVersions};
 use toml::Spanned;
 
 use super::Source;
