@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tapeline_wire::interface::{self, Interface};
-use tapeline_wire::rssl::{ConnectionSettings, ConnectionType, SubProtocol, Tls};
+use tapeline_wire::rssl::{ConnectionSettings, ConnectionType, SubProtocol};
+use tapeline_wire::tls::Tls;
 
 use crate::Error;
 use crate::ema_config::Host;

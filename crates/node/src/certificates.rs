@@ -1,7 +1,7 @@
 //! Warns of a server's certificate that ends soon: from then on clients refuse to connect.
 
 use tapeline_measure::Nanos;
-use tapeline_wire::rssl::Tls;
+use tapeline_wire::tls::Tls;
 
 use crate::config::Config;
 use crate::events::{Event, Events, Severity, Utc};
@@ -99,7 +99,7 @@ pub fn warnings(config: &Config, now: Nanos) -> Vec<String> {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use tapeline_wire::rssl::TlsVersions;
+    use tapeline_wire::tls::TlsVersions;
 
     use super::*;
 

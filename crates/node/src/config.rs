@@ -13,6 +13,7 @@ use tapeline_feed::venues::VenueSettings;
 use tapeline_measure::Nanos;
 use tapeline_plant::sources::{self, Policy, Sourcing};
 use tapeline_plant::{ConsolidationSettings, MidnightBefore, PublishPolicy};
+use tapeline_wire::tls::Tls;
 use tapeline_wire::web_client::Url;
 use tapeline_wire::{pool, rssl};
 
@@ -231,7 +232,7 @@ pub struct VenueStream {
     /// Address of the snapshots, for venues that serve them by HTTPS.
     pub snapshot_url: Option<Url>,
     /// TLS settings; needed for addresses that ask for TLS.
-    pub tls: Option<rssl::Tls>,
+    pub tls: Option<Tls>,
 }
 
 /// A file that replaces a feed's lines, played as if it arrived now.

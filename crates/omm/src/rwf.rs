@@ -107,7 +107,7 @@ pub use map::{Map, MapEntries, MapEntry, MapHead};
 pub use map_encoder::MapEncoder;
 pub use message::{MessageView, patch_stream_id, update_header};
 pub use number::{decode_double, decode_enum, decode_float, decode_int, decode_uint};
-pub(crate) use number::{enum_ahead, int_ahead, uint_ahead};
+pub(crate) use number::{enum_ahead, uint_ahead};
 pub use outline::Outline;
 pub use qos::Qos;
 pub use real::{Hint, Real};

@@ -2,7 +2,7 @@
 //!
 //! [`udp`] receives datagrams from multicast groups (or a unicast address) in batches, with the kernel's
 //! receive stamps and drop count, and sends datagrams in batches. [`pool`] receives datagrams on a thread of
-//! its own, into slots that the decoder returns. [`tcp`] is non-blocking connections with bounded buffers.
+//! its own, into slots that the decoder returns. [`tcp`] is non-blocking connections with bounded buffers, plain or with [`tls`].
 //! [`rssl`] is RSSL and WebSocket connections over TCP, [`zmtp`] a ZeroMQ publisher. [`local`] is streams
 //! between processes of one user on this machine. [`streams`] serves clients over TCP and such local streams
 //! in one loop. [`http`] is a small server for metrics and a page. [`interface`] finds a network interface by
@@ -53,6 +53,8 @@ mod service_manager;
 #[cfg(feature = "streams")]
 pub mod streams;
 pub mod tcp;
+#[cfg(feature = "rssl")]
+pub mod tls;
 pub mod udp;
 #[cfg(feature = "web-client")]
 pub mod web_client;

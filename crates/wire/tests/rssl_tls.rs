@@ -15,7 +15,8 @@ use rustls::{
     SupportedProtocolVersion,
 };
 use tapeline_wire::Error;
-use tapeline_wire::rssl::{Compression, ConnectionSettings, ConnectionType, SubProtocol, Tls, TlsVersions};
+use tapeline_wire::rssl::{Compression, ConnectionSettings, ConnectionType, SubProtocol};
+use tapeline_wire::tls::{Tls, TlsVersions};
 use world::{World, settings};
 
 /// A certificate authority, and a server's certificate and key issued by it; all PEM.

@@ -4,8 +4,8 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use tapeline_wire::Error;
-use tapeline_wire::rssl::{Tls, TlsVersions};
 use tapeline_wire::tcp::{Interest, Listener, Received, Stream, wait};
+use tapeline_wire::tls::{Tls, TlsVersions};
 
 /// Far longer than loopback ever needs: a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);

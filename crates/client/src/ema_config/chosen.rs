@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tapeline_omm::json;
 use tapeline_omm::role::consumer;
-use tapeline_wire::rssl::{Compression, ConnectionSettings, ConnectionType, SubProtocol, TlsVersions};
+use tapeline_wire::rssl::{Compression, ConnectionSettings, ConnectionType, SubProtocol};
+use tapeline_wire::tls::TlsVersions;
 
 use super::schema::{GLOBAL, Group, Kind, Setting};
 use super::tree::{Fault, Node, names};

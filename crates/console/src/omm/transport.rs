@@ -7,7 +7,8 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use tapeline_client::ema_config::{Chosen, Config, Group, Host};
 use tapeline_client::endpoint::{Endpoint, own_address};
-use tapeline_wire::rssl::{Compression, ConnectionSettings, ConnectionType, SubProtocol, TlsVersions};
+use tapeline_wire::rssl::{Compression, ConnectionSettings, ConnectionType, SubProtocol};
+use tapeline_wire::tls::TlsVersions;
 
 use crate::failure::Hinted;
 use crate::log;

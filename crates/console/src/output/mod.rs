@@ -7,7 +7,7 @@ mod percentile_table;
 mod progress;
 mod table;
 
-use std::io::Write;
+use std::io::{self, BufWriter, Write};
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -34,9 +34,14 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     writeln!(out, "{text}").and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
-/// Writes a value as indented JSON to standard output.
+/// Writes a value as indented JSON to standard output while it is serialised: its text is never held as a whole.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    print(&json(value)?)
+    let mut out = BufWriter::new(io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, value)
+        .map_err(io::Error::from)
+        .and_then(|()| writeln!(out))
+        .and_then(|()| out.flush())
+        .context("cannot write to standard output")
 }
 
 /// Writes a value as JSON on one line to standard output, for programs that read line by line.

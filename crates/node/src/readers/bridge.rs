@@ -22,7 +22,7 @@ use tapeline_plant::Seq;
 use tapeline_plant::bridge::clocks::ClockExchange;
 use tapeline_plant::bridge::{BridgeSession, Epoch, Packer, PackerSettings, PlantId};
 use tapeline_ring::Wait;
-use tapeline_wire::rssl::Tls;
+use tapeline_wire::tls::Tls;
 use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use self::catch_up_server::RunningCatchUp;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tapeline_measure::{Clock, Nanos};
-use tapeline_wire::rssl::Tls;
+use tapeline_wire::tls::Tls;
 use tapeline_wire::web_client::{
     HttpAnswer, LONGEST_HEADERS, Url, WebError, WebHeaders, WebLimits, post_json,
 };

@@ -1,7 +1,6 @@
 //! The text of short values, written to the start of a buffer of a known length: no part of the text needs a check of its
 //! own. Each function returns the length of the text; the bytes behind it have no meaning.
 
-use super::names;
 use super::scan::{all, special};
 use crate::rwf::{Hint, Real, Time, UpdateType};
 
@@ -29,7 +28,7 @@ fn put(room: &mut Room, at: usize, word: u64) {
     room[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
-/// Writes a number below 10⁸ at `at`, which is 0 or 1; returns its end, or `None` for any other number. Of its eight digits,
+/// Writes a number below 10⁸ at `at`, which is below 8; returns its end, or `None` for any other number. Of its eight digits,
 /// `1 + whole` are before the point, which is left out if all are.
 #[inline]
 fn digits(value: u64, whole: usize, at: usize, room: &mut Room) -> Option<usize> {
@@ -47,7 +46,9 @@ fn digits(value: u64, whole: usize, at: usize, room: &mut Room) -> Option<usize>
         return Some(end);
     }
     // That digit gives its byte to the point.
-    put(room, end + whole - 7, (text >> last) & !0xFF | u64::from(b'.'));
+    let point = (end + whole - 7) & 15;
+    put(room, point, text >> last);
+    room[point] = b'.';
     Some(end + 1)
 }
 
@@ -55,20 +56,39 @@ fn digits(value: u64, whole: usize, at: usize, room: &mut Room) -> Option<usize>
 /// for a type without a name.
 #[inline]
 pub(super) fn update_head(stream_id: i32, update_type: UpdateType, room: &mut [u8; 96]) -> Option<usize> {
-    const ID: [u8; 6] = *br#"{"ID":"#;
-    const TYPE: [u8; 31] = *br#","Type":"Update","UpdateType":""#;
-    const FIELDS: [u8; 11] = *br#"","Fields":"#;
-    let word = names::word(UpdateType::WORDS, update_type.0)?.as_bytes();
-    *room.first_chunk_mut()? = ID;
-    let len = unsigned(stream_id.try_into().ok()?, room[ID.len()..].first_chunk_mut()?)?;
-    let room = room.get_mut(ID.len() + len..)?;
-    *room.first_chunk_mut()? = TYPE;
-    let room = room.get_mut(TYPE.len()..)?;
-    let (text, room) = room.split_at_mut_checked(word.len())?;
-    text.copy_from_slice(word);
-    *room.first_chunk_mut()? = FIELDS;
-    Some(ID.len() + len + TYPE.len() + word.len() + FIELDS.len())
+    let (text, len) = UPDATE_HEADS.get(usize::from(update_type.0))?;
+    let id = room.first_chunk_mut()?;
+    id[..ID.len()].copy_from_slice(ID);
+    let end = digits(stream_id.try_into().ok()?, 7, ID.len(), id)?;
+    *room.get_mut(end..)?.first_chunk_mut()? = *text;
+    Some(end + usize::from(*len))
 }
+
+const ID: &[u8] = br#"{"ID":"#;
+
+/// For each type of update, the text between its id and its fields, with zeros behind, and the length of that text.
+const UPDATE_HEADS: [([u8; 64], u8); UpdateType::WORDS.len()] = {
+    let mut heads = [([0; 64], 0); UpdateType::WORDS.len()];
+    let mut update_type = 0;
+    while update_type < heads.len() {
+        let (word, number) = UpdateType::WORDS[update_type];
+        assert!(number as usize == update_type, "the words are in the order of their numbers");
+        let parts: [&[u8]; 3] = [br#","Type":"Update","UpdateType":""#, word.as_bytes(), br#"","Fields":"#];
+        let (text, len) = &mut heads[update_type];
+        let mut part = 0;
+        while part < parts.len() {
+            let mut at = 0;
+            while at < parts[part].len() {
+                text[*len as usize] = parts[part][at];
+                *len += 1;
+                at += 1;
+            }
+            part += 1;
+        }
+        update_type += 1;
+    }
+    heads
+};
 
 /// Writes the value of a blank field.
 #[inline]

@@ -8,7 +8,7 @@ use data_encoding::BASE64;
 use super::names::{self, Names};
 use super::scan::plain_end;
 use super::short;
-use crate::rwf::{Date, DateTime, Hint, Real, Time, UpdateType};
+use crate::rwf::{Date, DateTime, Hint, Real, Time};
 
 /// The two digits of each number below a hundred.
 const PAIRS: [[u8; 2]; 100] = {
@@ -60,7 +60,7 @@ impl<'o> JsonText<'o> {
     pub(super) fn in_place<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
         let at = self.out.len();
         self.out.resize(at + N, 0);
-        let len = self.out.get_mut(at..).and_then(<[u8]>::first_chunk_mut).map_or(0, write);
+        let len = self.out.last_chunk_mut().map_or(0, write);
         self.out.truncate(at + len);
     }
 
@@ -69,7 +69,7 @@ impl<'o> JsonText<'o> {
     fn short<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> Option<usize>) -> bool {
         let at = self.out.len();
         self.out.extend_from_slice(&[0; N]);
-        let len = self.out.get_mut(at..).and_then(<[u8]>::first_chunk_mut).and_then(write);
+        let len = self.out.last_chunk_mut().and_then(write);
         self.out.truncate(at + len.unwrap_or(0));
         len.is_some()
     }
@@ -297,17 +297,6 @@ impl<'o> JsonText<'o> {
         match names::word(names, number) {
             Some(word) => self.quoted(|text| text.raw(word.as_bytes())),
             None => self.unsigned(number.into()),
-        }
-    }
-
-    /// Appends the start of an update, with the name of the member that holds its fields.
-    pub(super) fn update_head(&mut self, stream_id: i32, update_type: UpdateType) {
-        if !self.short(|room| short::update_head(stream_id, update_type, room)) {
-            self.raw(b"{\"ID\":");
-            self.signed(stream_id.into());
-            self.raw(b",\"Type\":\"Update\",\"UpdateType\":");
-            self.code(UpdateType::WORDS, update_type.0);
-            self.raw(b",\"Fields\":");
         }
     }
 

@@ -7,6 +7,7 @@ mod values;
 use super::Converter;
 use super::fault::WriteError;
 use super::names::{self, Names};
+use super::short;
 use super::text::JsonText;
 use crate::domain::item::{RequestPayload, View};
 use crate::rwf::{
@@ -68,8 +69,9 @@ impl Writing<'_, '_> {
             && message.domain() == Domain::MARKET_PRICE
             && message.container() == DataType::FIELD_LIST
             && depth < DEPTH_LIMIT
+            && self.plain_update(message, update_type, depth)?
         {
-            return self.plain_update(message, update_type, depth);
+            return Ok(());
         }
         let header = message.header();
         // By reference: a header is large.
@@ -115,19 +117,20 @@ impl Writing<'_, '_> {
     }
 
     /// Writes an update of fields with no more than a type, as nearly all messages are, without its header's other members.
+    /// Returns `false`, and writes nothing, if its id is long or its type has no name.
     fn plain_update(
         &mut self,
         message: &MessageView<'_>,
         update_type: UpdateType,
         depth: usize,
-    ) -> Result<(), WriteError> {
-        self.out.update_head(message.stream_id(), update_type);
-        match FieldList::parse(message.payload()) {
-            Ok(list) => self.fields(list.iter(), depth + 1)?,
-            Err(malformed) => return Err(malformed.into()),
+    ) -> Result<bool, WriteError> {
+        let fields = FieldList::parse(message.payload())?.iter();
+        let head = |room: &mut _| short::update_head(message.stream_id(), update_type, room);
+        let is_written = self.fields_after(head, fields, depth + 1)?;
+        if is_written {
+            self.out.end(b'}');
         }
-        self.out.end(b'}');
-        Ok(())
+        Ok(is_written)
     }
 
     fn request(

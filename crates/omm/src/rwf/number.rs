@@ -85,7 +85,7 @@ pub(crate) fn int_ahead(len: usize, ahead: &[u8]) -> Option<i64> {
 
 /// The same near the end of a message, where fewer than eight bytes are readable.
 #[cold]
-fn int_at_end(data: &[u8]) -> Option<i64> {
+pub(super) fn int_at_end(data: &[u8]) -> Option<i64> {
     let shift = 64_usize.saturating_sub(8 * data.len());
     Some(((widen(data)? << shift) as i64) >> shift)
 }

@@ -173,11 +173,23 @@ impl Real {
     /// Decodes the common form, a hint and a mantissa; `None` for every other form, valid or not.
     #[inline]
     pub(crate) fn ahead(len: usize, ahead: &[u8]) -> Option<Self> {
-        let (&hint, behind) = ahead.split_first()?;
-        if hint > Hint::FRACTION_MAX.0 || len < 2 {
-            return None;
+        Self::any_ahead(len, ahead).filter(|real| real.hint <= Hint::FRACTION_MAX)
+    }
+
+    /// As [`Real::ahead`], for a caller that checks the hint.
+    #[inline]
+    pub(crate) fn any_ahead(len: usize, ahead: &[u8]) -> Option<Self> {
+        // If nine bytes are readable, the length needs no branch.
+        if let Some([hint, mantissa @ ..]) = ahead.first_chunk::<9>()
+            && (2..=9).contains(&len)
+        {
+            return Some(Self {
+                mantissa: i64::from_be_bytes(*mantissa) >> (8 * (9 - len)),
+                hint: Hint(*hint),
+            });
         }
-        Some(Self { mantissa: number::int_ahead(len - 1, behind)?, hint: Hint(hint) })
+        let (hint, mantissa) = ahead.get(..len)?.split_first()?;
+        Some(Self { mantissa: number::int_at_end(mantissa)?, hint: Hint(*hint) })
     }
 
     /// Returns `true` if a first byte has no mantissa.

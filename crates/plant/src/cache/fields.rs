@@ -116,6 +116,34 @@ pub(super) fn may_be_partial(data: &[u8]) -> bool {
     data.iter().any(|byte| matches!(byte, 0x1B | 0x9B))
 }
 
+/// As [`may_be_partial`] for the first `len` bytes of `ahead`. Most texts are short: they are read as one word.
+#[inline]
+pub(super) fn may_be_partial_ahead(len: u8, ahead: &[u8]) -> bool {
+    match ahead.first_chunk() {
+        Some(word) if (1..=8).contains(&len) => {
+            has_escape(u64::from_le_bytes(*word) << (64 - 8 * u32::from(len)))
+        }
+        _ => may_be_partial_long(ahead.get(..usize::from(len)).unwrap_or(ahead)),
+    }
+}
+
+/// Separate, so that short texts have all registers of the processor.
+#[inline(never)]
+fn may_be_partial_long(data: &[u8]) -> bool {
+    let (words, rest) = data.as_chunks();
+    words.iter().any(|word| has_escape(u64::from_le_bytes(*word))) || may_be_partial(rest)
+}
+
+/// Returns `true` if a byte of a word is 0x1B or 0x9B: 0x1B without the highest bit.
+#[inline]
+const fn has_escape(word: u64) -> bool {
+    /// The lowest bit of each byte.
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let others = (word & (0x7F * EACH)) ^ (0x1B * EACH);
+    // Clear in the highest bit of a byte only if the byte is none of the others; no byte carries.
+    (others + 0x7F * EACH) & (0x80 * EACH) != 0x80 * EACH
+}
+
 /// Returns the capacity of a string with partial updates: the length in the dictionary, so that an image never exceeds its field's length. Longer
 /// text is cut, as in LSEG's payload cache (`rsslPayloadEntryApply`: "data truncated for exceeding size allocated in the field dictionary").
 fn room_of(dictionary: &Dictionary, fid: Fid, so_far: usize) -> usize {
@@ -341,5 +369,31 @@ impl Merging {
             std::mem::swap(now, next);
         }
         push(out, fid, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_finds_the_same_partial_updates_as_a_walk() {
+        for len in 0..=18_u8 {
+            for behind in [0, 1, 8] {
+                for byte in 0..=u8::MAX {
+                    for at in 0..usize::from(len) + behind {
+                        for filler in [0, b'a', 0x1A, 0x1C, 0x7F, 0x80, 0x9A, 0x9C, 0xFF] {
+                            let mut text = vec![filler; usize::from(len) + behind];
+                            text[at] = byte;
+                            assert_eq!(
+                                may_be_partial_ahead(len, &text),
+                                may_be_partial(&text[..len.into()]),
+                                "{len} of {text:?}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
     }
 }

@@ -7,8 +7,10 @@ use hashbrown::HashTable;
 use tapeline_omm::rwf::DataType;
 use tapeline_omm::{Dictionary, Fid};
 
-use super::fields::{SHORT_HEAD, may_be_partial};
+use super::fields::{SHORT_HEAD, may_be_partial_ahead};
 
+/// Number of bits in the bitmap of an image's gaps.
+pub(super) const GAPS: usize = u64::BITS as usize;
 /// No slot.
 const NONE: u16 = u16::MAX;
 /// A free place of a table: no slot has such a high number, see [`MOST_SLOTS`].
@@ -52,13 +54,17 @@ impl Found {
 /// reuses their lookups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Put {
-    pub(super) found: Found,
+    /// The field's id, as in the entry.
+    pub(super) fid: [u8; 2],
+    slot: u16,
     /// Offset of its place among the entries of the image.
     pub(super) to: u16,
     /// Bytes of its value.
     pub(super) len: u8,
     /// Flags: an RMTES string, rippling.
     special: u8,
+    /// The bit of its slot among the gaps of an image.
+    pub(super) gap: u64,
 }
 
 /// Bits of [`Put::special`].
@@ -69,14 +75,23 @@ impl Put {
     /// Looks up another field than in the last update; returns `true` if it exists.
     #[cold]
     #[inline(never)]
-    pub(super) fn find(&mut self, fid: Fid, shape: &Shape) -> bool {
-        shape.find(fid).map(|found| *self = Self::new(found, shape)).is_some()
+    pub(super) fn find(&mut self, fid: [u8; 2], shape: &Shape) -> bool {
+        let found = shape.find(Fid(i16::from_be_bytes(fid)));
+        found.map(|found| *self = Self::new(found, shape)).is_some()
     }
 
     fn new(found: Found, shape: &Shape) -> Self {
         let ripples = shape.slots.get(found.slot()).is_some_and(|slot| slot.ripples_to != NONE);
         let special = (u8::from(found.is_special()) * IS_TEXT) | (u8::from(ripples) * RIPPLES);
-        Self { found, to: 0, len: 0, special }
+        let slot = found.slot();
+        let (fid, gap) = (found.fid().0.to_be_bytes(), 1 << (slot % GAPS));
+        Self { fid, slot: slot as u16, to: 0, len: 0, special, gap }
+    }
+
+    /// Returns the field's slot.
+    #[inline]
+    pub(super) const fn slot(&self) -> usize {
+        self.slot as usize
     }
 
     /// Returns the bytes of the entry: the value, and before it the id and the length, which exist already or may be written again.
@@ -92,11 +107,10 @@ impl Put {
     }
 
     /// Returns `true` if the value at offset `at` only replaces the old one: it neither ripples nor may change a part of a text.
-    #[inline(never)]
+    #[inline]
     pub(super) fn takes_as_it_is(&self, bytes: &[u8], at: u32, ripples: bool) -> bool {
-        let data = bytes.get(at as usize..).and_then(|data| data.get(..usize::from(self.len)));
         let is_rippling = ripples && self.special & RIPPLES != 0;
-        !is_rippling && !data.is_some_and(may_be_partial)
+        !is_rippling && !may_be_partial_ahead(self.len, bytes.get(at as usize..).unwrap_or_default())
     }
 }
 

@@ -19,7 +19,7 @@ use tapeline_node::access::{AccessConfig, Reload};
 use tapeline_node::hub::HubConfig;
 use tapeline_node::stat::file::{self, Found};
 use tapeline_ring::Name;
-use tapeline_wire::rssl::Tls;
+use tapeline_wire::tls::Tls;
 use toml::{Table, Value};
 
 use super::{config, supervised};

@@ -54,6 +54,16 @@ fn keep(folder: &Path, seqs: impl IntoIterator<Item = u64>) {
     assert!(writer.finish().is_kept());
 }
 
+/// As [`keep`], in one segment, and quickly.
+fn keep_many(folder: &Path, ticks: u64) {
+    let (mut writer, _) = Writer::open(Directory::create(folder).unwrap(), Settings::default()).unwrap();
+    for seq in 1..=ticks {
+        let (time, frame) = tick(seq);
+        assert!(writer.append(seq, time, &frame).is_kept());
+    }
+    assert!(writer.finish().is_kept());
+}
+
 fn run(folder: &Path, command: &str, options: &[&str]) -> Output {
     let fixed = ["journal", command, folder.to_str().unwrap()];
     tapeline(&[&fixed, options].concat()).output().unwrap()
@@ -89,6 +99,35 @@ fn a_journal_is_verified_and_looked_into() {
     let at = ["--from-sequence", "2005", "--count", "2"];
     let people = String::from_utf8(run(folder.path(), "inspect", &at).stdout).unwrap();
     assert!(people.contains("2005 to 2010") && people.contains("2011"), "{people}");
+}
+
+/// 50,000 ticks as JSON values take 200 MB, as text 15.
+#[test]
+fn ticks_are_written_while_they_are_read() {
+    const TICKS: u64 = 50_000;
+    let folder = tempfile::tempdir().unwrap();
+    keep_many(folder.path(), TICKS);
+    let path = folder.path().to_str().unwrap();
+    let count = TICKS.to_string();
+    let command = &mut tapeline(&["journal", "inspect", path, "--count", &count, "--format", "json"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let (mut text, mut ticks) = (String::new(), 0);
+    // Behind that tick is more than a pipe holds: the process waits for this reader.
+    while ticks < TICKS * 9 / 10 {
+        let start = text.len();
+        assert!(out.read_line(&mut text).unwrap() > 0, "{ticks}");
+        ticks += u64::from(text[start..].contains("\"sequence\":"));
+    }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let most_kib: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(most_kib < 100_000, "{most_kib} KiB");
+    out.read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    let whole: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(whole["ticks"].as_array().unwrap().len() as u64, TICKS);
+    assert_eq!(text, serde_json::to_string_pretty(&whole).unwrap() + "\n");
 }
 
 #[test]
@@ -209,13 +248,7 @@ fn that_a_place_is_behind_the_journals_end_is_said() {
 fn a_verification_that_is_interrupted_does_not_say_that_all_is_well() {
     const TICKS: u64 = 200_000;
     let folder = tempfile::tempdir().unwrap();
-    let directory = Directory::create(folder.path()).unwrap();
-    let (mut writer, _) = Writer::open(directory, Settings::default()).unwrap();
-    for seq in 1..=TICKS {
-        let (time, frame) = tick(seq);
-        assert!(writer.append(seq, time, &frame).is_kept());
-    }
-    assert!(writer.finish().is_kept());
+    keep_many(folder.path(), TICKS);
     let verify = |format| {
         let path = folder.path().to_str().unwrap();
         let command = &mut tapeline(&["journal", "verify", path, "--format", format]);

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_wire::rssl::{ConnectionId, ConnectionSettings, Event, Reactor, SubProtocol, Tls, TlsVersions};
+use tapeline_wire::rssl::{ConnectionId, ConnectionSettings, Event, Reactor, SubProtocol};
+use tapeline_wire::tls::{Tls, TlsVersions};
 
 /// A tool in a folder with certificates.
 struct Tool {

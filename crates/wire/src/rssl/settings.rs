@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::tls::Tls;
 use super::websocket::SubProtocol;
+use crate::tls::Tls;
 
 /// The compression of payloads. Each side states what it supports; the server chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::error::Operation;
 use crate::impls::has_descriptor;
 #[cfg(feature = "rssl")]
-use crate::rssl::Tls;
+use crate::tls::Tls;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;

@@ -9,7 +9,7 @@ use super::{Input, Interest, MaybeTls, Received, TcpSocket, wait};
 use crate::Error;
 use crate::impls::shown;
 #[cfg(feature = "rssl")]
-use crate::rssl::Tls;
+use crate::tls::Tls;
 
 /// A non-blocking connection. Received bytes stay in a buffer of fixed size until they are consumed. Bytes to send are
 /// appended to [`output`](Self::output) and go out with [`flush`](Self::flush), as far as the socket accepts them.

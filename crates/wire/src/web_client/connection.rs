@@ -8,7 +8,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 use super::{Url, WebError, WebLimits};
 use crate::Error;
-use crate::rssl::Tls;
+use crate::tls::Tls;
 
 /// A connection to a web server.
 pub(super) enum WebConnection {

@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 
 use super::connection::WebConnection;
 use super::{Url, WebError, WebHeaders, WebLimits};
-use crate::rssl::Tls;
+use crate::tls::Tls;
 
 /// Maximum length of an answer's head in bytes.
 const LONGEST_HEAD: usize = 32 << 10;

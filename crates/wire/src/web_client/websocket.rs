@@ -9,7 +9,7 @@ use tungstenite::{HandshakeError, Message, Utf8Bytes, WebSocket};
 use super::connection::{WebConnection, is_time_out};
 use super::{Url, WebError, WebLimits};
 use crate::impls::shown;
-use crate::rssl::Tls;
+use crate::tls::Tls;
 
 /// A connection to a WebSocket server.
 pub struct WebSocketClient {

@@ -8,8 +8,8 @@ use tapeline_measure::Nanos;
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::BridgeSession;
 use tapeline_plant::bridge::tcp_line::{LONGEST_PART, NotALine, datagram, follow};
-use tapeline_wire::rssl::Tls;
 use tapeline_wire::tcp::{Interest, Received, Stream};
+use tapeline_wire::tls::Tls;
 
 use crate::events::{Events, Kind, Severity};
 

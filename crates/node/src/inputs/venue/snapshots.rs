@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use tapeline_measure::utc_now;
-use tapeline_wire::rssl::Tls;
+use tapeline_wire::tls::Tls;
 use tapeline_wire::web_client::{HttpAnswer, Url, WebLimits, get};
 
 use crate::Error;

@@ -20,8 +20,8 @@ use tapeline_plant::bridge::catch_up::{
 use tapeline_plant::bridge::{BridgeSession, PlantId};
 use tapeline_plant::tick::{self, Tick};
 use tapeline_ring::{Name, SubscriberId, Wait};
-use tapeline_wire::rssl::Tls;
 use tapeline_wire::tcp::{Interest, Listener, Received, Stream, wait};
+use tapeline_wire::tls::Tls;
 
 use super::counters::BridgeCounters;
 use super::epochs::{EpochFound, Epochs};

@@ -12,8 +12,8 @@ use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::tcp_line::{FOLLOW_BYTES, followed, put_datagram};
 use tapeline_plant::bridge::{BridgeSession, Packer};
-use tapeline_wire::rssl::Tls;
 use tapeline_wire::tcp::{Listener, Received, Stream};
+use tapeline_wire::tls::Tls;
 
 use crate::Error;
 use crate::events::{Events, Kind, Severity};

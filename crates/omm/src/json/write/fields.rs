@@ -7,27 +7,50 @@ use super::super::text::JsonText;
 use super::Writing;
 use crate::Dictionary;
 use crate::dictionary::MEMBER_NAME;
-use crate::rwf::{DataType, Field, Fields, Hint, Real, Time, enum_ahead, int_ahead, uint_ahead};
+use crate::rwf::{DataType, Field, Fields, Real, Time, enum_ahead, uint_ahead};
 
 /// Most bytes of a short field: the longest prepared name, and a short value.
 const MOST: usize = 32 + short::ROOM;
 /// Buffer for a run of short fields, some twenty.
 const ROOM: usize = 512;
+/// The part of the buffer for the text before the fields.
+const HEAD: usize = 96;
 
 impl Writing<'_, '_> {
     /// Writes fields as an object: runs of short fields in place, every other field by its parts.
-    pub(super) fn fields(&mut self, mut fields: Fields<'_>, depth: usize) -> Result<(), WriteError> {
+    pub(super) fn fields(&mut self, fields: Fields<'_>, depth: usize) -> Result<(), WriteError> {
+        self.fields_after(|_| Some(0), fields, depth).map(|_| ())
+    }
+
+    /// Writes what `head` writes to a buffer and returns the length of, and then fields as an object. Returns `false`, and
+    /// writes nothing, if `head` returns `None`.
+    #[inline]
+    pub(super) fn fields_after(
+        &mut self,
+        head: impl FnOnce(&mut [u8; HEAD]) -> Option<usize>,
+        mut fields: Fields<'_>,
+        depth: usize,
+    ) -> Result<bool, WriteError> {
         let Converter { dictionary, settings, .. } = self.converter;
-        let start = self.out.len();
-        loop {
-            self.out
-                .in_place(|room| short_fields(&mut fields, dictionary, settings.expand_enumerations, room));
-            let Some(field) = fields.next() else { break };
+        let mut start = None;
+        let at = self.out.len();
+        self.out.in_place(|room: &mut [u8; ROOM]| {
+            start = room.first_chunk_mut().and_then(head);
+            start.map_or(0, |start| {
+                short_fields(&mut fields, dictionary, settings.expand_enumerations, start, room)
+            })
+        });
+        let Some(start) = start else { return Ok(false) };
+        while let Some(field) = fields.next() {
             self.any_field(&field?, depth)?;
             self.bounded()?;
+            self.out.in_place(|room| {
+                short_fields(&mut fields, dictionary, settings.expand_enumerations, 0, room)
+            });
         }
-        self.out.end_members(start);
-        self.bounded()
+        self.out.end_members(at + start);
+        self.bounded()?;
+        Ok(true)
     }
 
     /// Writes a field of any type and form with its name, if the dictionary has it.
@@ -64,17 +87,17 @@ impl Writing<'_, '_> {
     }
 }
 
-/// Writes fields with the most common types and forms to the start of `room`, up to the first other one, or as many as
-/// certainly fit; returns the length of the text. One check of the room serves a name and its value. Apart from the rest,
+/// Writes fields with the most common types and forms to `room` from `at` on, up to the first other one, or as many as
+/// certainly fit; returns their end. One check of the room serves a name and its value. Apart from the rest,
 /// so that the state of the loop stays in registers (bench `json`).
 #[inline(never)]
 fn short_fields(
     fields: &mut Fields<'_>,
     dictionary: &Dictionary,
     expands_enumerations: bool,
+    mut at: usize,
     room: &mut [u8; ROOM],
 ) -> usize {
-    let mut at = 0;
     fields.take_some(|field| {
         if at > ROOM - MOST {
             return false;
@@ -102,8 +125,7 @@ fn short_value(
     let (len, ahead) = (field.data.len(), field.ahead());
     // The types of price records first: a branch costs less than a jump table.
     if data_type == DataType::REAL && len > 1 {
-        let (hint, mantissa) = ahead.split_first()?;
-        return short::real(Real { mantissa: int_ahead(len - 1, mantissa)?, hint: Hint(*hint) }, room);
+        return short::real(Real::any_ahead(len, ahead)?, room);
     }
     if data_type == DataType::TIME && len > 1 {
         return short::time(Time::ahead(len, ahead)?, room);

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context;
 use serde::Deserialize;
 use tapeline_console::arguments;
 use tapeline_feed::history::Limits;
@@ -13,6 +14,7 @@ use tapeline_node::config::STALE_AFTER;
 use tapeline_node::image_server::ImageServerConfig;
 use tapeline_node::upstream::{RECEIVE_BUFFER, TlsToPlant, UpstreamConfig, UpstreamLine};
 use tapeline_plant::bridge::{FollowerSettings, PackerSettings, PlantId};
+use tapeline_wire::tls::{Tls, TlsVersions};
 use tapeline_wire::udp::SendOptions;
 use toml::Spanned;
 
@@ -60,6 +62,7 @@ pub(super) struct RawBridge {
     catch_up_rate: Option<Spanned<String>>,
     cert: Option<Spanned<PathBuf>>,
     key: Option<Spanned<PathBuf>>,
+    client_ca: Option<Spanned<PathBuf>>,
     #[serde(default)]
     line: Vec<Spanned<RawBridgeLine>>,
 }
@@ -97,6 +100,8 @@ pub(super) struct RawUpstream {
     tls: Option<bool>,
     ca: Option<Spanned<PathBuf>>,
     server_name: Option<Spanned<String>>,
+    cert: Option<Spanned<PathBuf>>,
+    key: Option<Spanned<PathBuf>>,
     requests: Option<Vec<Spanned<String>>>,
     start: Option<Spanned<String>>,
     stale_after: Option<Spanned<String>>,
@@ -155,7 +160,7 @@ impl Source<'_> {
             plant: plant?,
             lines,
             tcp_lines,
-            tls: self.or(self.certificate(&raw.cert, &raw.key), None),
+            tls: self.or(self.tls_for_plants(raw), None),
             requests,
             catch_up: address,
             packer: PackerSettings {
@@ -260,8 +265,35 @@ impl Source<'_> {
         if let (Some(name), false) = (&raw.server_name, raw.tls.unwrap_or(false)) {
             self.fault(name.span(), "server_name is set without tls", "set tls = true");
         }
+        let own = self.or(self.cert_and_key(&raw.cert, &raw.key), None);
+        let tls = match (tls, own) {
+            (None, Some((cert, _))) if !raw.tls.unwrap_or(false) => {
+                self.fault(cert.span(), "cert and key are set without tls", "set tls = true");
+                return None;
+            }
+            (Some(tls), Some((cert, key))) => {
+                let presented = self.file(cert).and_then(|chain| Ok((chain, self.file(key)?)));
+                let presented = presented.and_then(|(chain, key)| {
+                    tls.presenting(&chain, &key).with_context(|| self.unusable(cert))
+                });
+                self.sound(presented)
+            }
+            (tls, _) => tls,
+        };
         let server_name = raw.server_name.as_ref().map(|name| name.get_ref().clone());
         tls.map(|tls| TlsToPlant { tls, server_name })
+    }
+
+    /// The certificate for plants below, and whose certificates theirs must be.
+    fn tls_for_plants(&self, raw: &RawBridge) -> anyhow::Result<Option<Tls>> {
+        let Some(clients) = &raw.client_ca else { return self.certificate(&raw.cert, &raw.key) };
+        let Some((cert, key)) = self.cert_and_key(&raw.cert, &raw.key)? else {
+            let hint = "cert and key: only over TLS does a plant below show a certificate";
+            return Err(self.wrong(clients.span(), "client_ca is set without cert and key", hint));
+        };
+        let tls =
+            Tls::server_for(&self.file(clients)?, &self.file(cert)?, &self.file(key)?, TlsVersions::Both);
+        tls.map(Some).with_context(|| self.unusable(clients))
     }
 
     /// Checks a line over TCP.
@@ -484,6 +516,18 @@ mod tests {
             ),
             (
                 format!("{PLANT}{}", BRIDGE.replace("[[bridge", "key = \"key.pem\"\n[[bridge")),
+                "cert and key: one is set without the other",
+            ),
+            (
+                format!("{PLANT}{}", BRIDGE.replace("[[bridge", "client_ca = \"ca.pem\"\n[[bridge")),
+                "client_ca is set without cert and key",
+            ),
+            (
+                UPSTREAM.replace("[[upstream.l", "cert = \"a.pem\"\nkey = \"a.key\"\n[[upstream.l"),
+                "cert and key are set without tls",
+            ),
+            (
+                UPSTREAM.replace("[[upstream.l", "tls = true\nkey = \"a.key\"\n[[upstream.l"),
                 "cert and key: one is set without the other",
             ),
             (format!("{UPSTREAM}{BRIDGE}"), "[bridge] and [[upstream]] are in one plant"),

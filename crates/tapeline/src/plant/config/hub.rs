@@ -13,7 +13,8 @@ use tapeline_hub::{Posts, SLOW_BYTES, SLOW_MESSAGES, SLOW_TIME_MS, Settings, Slo
 use tapeline_node::hub::HubConfig;
 use tapeline_node::hub::config::{CONNECTIONS, INCOMING_BYTES, PING_TIMEOUT_S};
 use tapeline_omm::role::provider;
-use tapeline_wire::rssl::{self, Tls, TlsVersions};
+use tapeline_wire::rssl;
+use tapeline_wire::tls::{Tls, TlsVersions};
 use toml::Spanned;
 
 use super::Source;
@@ -272,16 +273,30 @@ impl Source<'_> {
         cert: &Option<Spanned<PathBuf>>,
         key: &Option<Spanned<PathBuf>>,
     ) -> anyhow::Result<Option<Tls>> {
-        let (cert, key) = match (cert, key) {
-            (None, None) => return Ok(None),
-            (Some(cert), Some(key)) => (cert, key),
+        let Some((cert, key)) = self.cert_and_key(cert, key)? else { return Ok(None) };
+        let tls = Tls::server(&self.file(cert)?, &self.file(key)?, TlsVersions::Both);
+        tls.map(Some).with_context(|| self.unusable(cert))
+    }
+
+    /// A certificate and its key, which are set together.
+    pub(super) fn cert_and_key<'a>(
+        &self,
+        cert: &'a Option<Spanned<PathBuf>>,
+        key: &'a Option<Spanned<PathBuf>>,
+    ) -> anyhow::Result<Option<(&'a Spanned<PathBuf>, &'a Spanned<PathBuf>)>> {
+        match (cert, key) {
+            (None, None) => Ok(None),
+            (Some(cert), Some(key)) => Ok(Some((cert, key))),
             (Some(one), None) | (None, Some(one)) => {
                 let hint = "cert and key go together: two PEM files";
-                return Err(self.wrong(one.span(), "cert and key: one is set without the other", hint));
+                Err(self.wrong(one.span(), "cert and key: one is set without the other", hint))
             }
-        };
-        let tls = Tls::server(&self.file(cert)?, &self.file(key)?, TlsVersions::Both);
-        tls.map(Some).with_context(|| format!("{}: cannot use this certificate", self.at(&cert.span())))
+        }
+    }
+
+    /// The place of a certificate that cannot be used.
+    pub(super) fn unusable(&self, cert: &Spanned<PathBuf>) -> String {
+        format!("{}: cannot use this certificate", self.at(&cert.span()))
     }
 
     /// Trusted certificates for a connection with TLS: those of a file, or of this system.
@@ -289,9 +304,9 @@ impl Source<'_> {
         match (tls, ca) {
             (false, None) => Ok(None),
             (false, Some(ca)) => Err(self.wrong(ca.span(), "ca is set without tls", "set tls = true")),
-            (true, Some(ca)) => Tls::client(&self.file(ca)?, TlsVersions::Both)
-                .with_context(|| format!("{}: cannot use this certificate", self.at(&ca.span())))
-                .map(Some),
+            (true, Some(ca)) => {
+                Tls::client(&self.file(ca)?, TlsVersions::Both).with_context(|| self.unusable(ca)).map(Some)
+            }
             (true, None) => Ok(Some(Tls::client_of_system(TlsVersions::Both)?)),
         }
     }

@@ -7,7 +7,7 @@ use tapeline_feed::Protocol;
 use tapeline_feed::symbols::Symbols;
 use tapeline_feed::venues::{CryptoVenue, MAX_SYMBOL_BYTES, MAX_SYMBOLS, VenueSettings};
 use tapeline_node::config::VenueStream;
-use tapeline_wire::rssl::{Tls, TlsVersions};
+use tapeline_wire::tls::{Tls, TlsVersions};
 use tapeline_wire::web_client::Url;
 use toml::Spanned;
 

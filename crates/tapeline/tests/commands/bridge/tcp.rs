@@ -255,6 +255,36 @@ fn what_does_not_fit_together_is_told_with_what_to_do() {
 }
 
 #[test]
+fn a_plant_below_shows_a_certificate_where_one_is_required() {
+    let scene = Scene::new("tcp-clients");
+    scene.day("1s");
+    // What the authority has signed for a server serves for a plant below as well.
+    certificates::write(scene.folder.path());
+    let tcp = unbound();
+    let required = format!("{CERTIFICATE}client_ca = \"ca.pem\"\n");
+    let mut above = scene.above_tcp(&required, &line_above(tcp), &[]);
+    let keys = format!("{FROM_THE_FIRST}{TRUST}");
+    let (below, mut talk) = scene.below_talking("without", &keys, &line_below(tcp));
+    hear(&mut talk, "CertificateRequired");
+    // One that signs itself.
+    let (key, params) =
+        (rcgen::KeyPair::generate().unwrap(), rcgen::CertificateParams::new(["below".to_owned()]));
+    std::fs::write(scene.path("self.pem"), params.unwrap().self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(scene.path("self.key"), key.serialize_pem()).unwrap();
+    let unknown = format!("{keys}cert = \"self.pem\"\nkey = \"self.key\"\n");
+    let (stranger, mut talk) = scene.below_talking("stranger", &unknown, &line_below(tcp));
+    hear(&mut talk, "UnknownCA");
+    let mut good = scene.below_tcp("good", &format!("{keys}{CERTIFICATE}"), &line_below(tcp), TO_THE_END);
+    let good = good.says();
+    drop((below, stranger));
+    above.ask_to_end();
+    let above = above.says();
+    let kept = scene.journal("above");
+    assert!(kept.count > 1_000, "{above}");
+    assert_eq!(scene.journal("good"), kept, "{good}");
+}
+
+#[test]
 fn bytes_of_something_else_are_refused_and_counted_on_both_ends_of_a_line() {
     let scene = Scene::new("tcp-hostile");
     scene.day("100ms");

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use tapeline_wire::rssl::{ConnectionSettings, Tls, TlsVersions};
+use tapeline_wire::rssl::ConnectionSettings;
+use tapeline_wire::tls::{Tls, TlsVersions};
 
 use crate::omm_perf_settings::certificates;
 use crate::omm_perf_settings::perf_peer::{Hub, Tool};

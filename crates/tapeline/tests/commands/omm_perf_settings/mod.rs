@@ -25,7 +25,8 @@ use tapeline_omm::rwf::{
     DataType, Domain, Header, MessageView, PostHeader, PostUserInfo, UpdateHeader, UpdateType, flags,
 };
 use tapeline_omm::{Fid, FieldListEncoder, Real};
-use tapeline_wire::rssl::{Compression, ConnectionSettings, SubProtocol, Tls, TlsVersions};
+use tapeline_wire::rssl::{Compression, ConnectionSettings, SubProtocol};
+use tapeline_wire::tls::{Tls, TlsVersions};
 
 /// Every transport option that both ends have.
 const TRANSPORT: [&str; 18] = [

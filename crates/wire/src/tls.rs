@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::{ClientHello, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{
     ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection,
     SupportedProtocolVersion, version,
@@ -44,8 +45,8 @@ impl TlsVersions {
 /// The TLS configuration of one end. Inside TLS the bytes are those of a plain connection or of a WebSocket.
 ///
 /// A client checks that the server's certificate is signed by a trusted one and names the host name or address that it
-/// connects to. A server requests no certificate and accepts any name that a client states, also an address, as EMA's
-/// servers do.
+/// connects to. A server accepts any name that a client states, also an address, as EMA's servers do; it requests a
+/// certificate of the client only if it is told [whose](Self::server_for).
 #[derive(Clone)]
 pub struct Tls(End);
 
@@ -84,11 +85,7 @@ impl Tls {
     /// # Errors
     /// There is none, or one that cannot be read.
     pub fn client(trusted: &[u8], versions: TlsVersions) -> Result<Self, Error> {
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(trusted)? {
-            roots.add(certificate).map_err(|cause| unfit("a trusted certificate", cause))?;
-        }
-        Self::trusting(roots, versions)
+        Self::trusting(roots(trusted)?, versions)
     }
 
     /// Creates a client's configuration that trusts the system's certificates (usually `/etc/ssl/certs`, or
@@ -113,13 +110,53 @@ impl Tls {
     /// # Errors
     /// One of them cannot be read, or they do not belong together.
     pub fn server(chain: &[u8], key: &[u8], versions: TlsVersions) -> Result<Self, Error> {
+        Self::serving(chain, key, WebPkiClientVerifier::no_client_auth(), versions)
+    }
+
+    /// Creates a server's configuration for clients with a certificate that is signed by one of `clients` (PEM, one or
+    /// several). Others are refused in the handshake.
+    ///
+    /// # Errors
+    /// As [`server`](Self::server); or there is no certificate in `clients`, or one that cannot be read.
+    pub fn server_for(
+        clients: &[u8],
+        chain: &[u8],
+        key: &[u8],
+        versions: TlsVersions,
+    ) -> Result<Self, Error> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(clients)?), provider)
+            .build()
+            .map_err(|cause| unfit("the certificates of clients", cause))?;
+        Self::serving(chain, key, verifier, versions)
+    }
+
+    fn serving(
+        chain: &[u8],
+        key: &[u8],
+        verifier: Arc<dyn ClientCertVerifier>,
+        versions: TlsVersions,
+    ) -> Result<Self, Error> {
         let own = Arc::new(OwnCertificate(RwLock::new(Arc::new(certified(chain, key)?))));
         let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_protocol_versions(versions.supported())
             .map_err(|cause| unfit("the versions of TLS", cause))?
-            .with_no_client_auth()
+            .with_client_cert_verifier(verifier)
             .with_cert_resolver(Arc::clone(&own) as Arc<dyn ResolvesServerCert>);
         Ok(Self(End::Server(Arc::new(config), own)))
+    }
+
+    /// Gives a client a certificate chain and its key (as those of a [`server`](Self::server)), for servers that request one.
+    ///
+    /// # Errors
+    /// One of them cannot be read, or they do not belong together; or this is a server.
+    pub fn presenting(self, chain: &[u8], key: &[u8]) -> Result<Self, Error> {
+        let End::Client(mut config) = self.0 else {
+            return Err(unfit("these settings", "they are a server's, which has a certificate already"));
+        };
+        let own = SingleCertAndKey::from(certified(chain, key)?);
+        Arc::make_mut(&mut config).client_auth_cert_resolver = Arc::new(own);
+        Ok(Self(End::Client(config)))
     }
 
     /// Gives a server, in all clones of this value, the certificate chain and key of another. Connections that exist
@@ -189,11 +226,20 @@ fn name_of(host: &str) -> &str {
     }
 }
 
+/// Trusted certificates.
+fn roots(pem: &[u8]) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem)? {
+        roots.add(certificate).map_err(|cause| unfit("a trusted certificate", cause))?;
+    }
+    Ok(roots)
+}
+
 /// A chain and its key, which must belong together.
 fn certified(chain: &[u8], key: &[u8]) -> Result<CertifiedKey, Error> {
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|cause| unfit("the server's private key", cause))?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|cause| unfit("the private key", cause))?;
     CertifiedKey::from_der(certificates(chain)?, key, &rustls::crypto::ring::default_provider())
-        .map_err(|cause| unfit("the server's certificate and key", cause))
+        .map_err(|cause| unfit("the certificate and key", cause))
 }
 
 /// When a certificate ends. Its checker says so when it refuses the certificate because the end has passed, so it is
