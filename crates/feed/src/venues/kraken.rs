@@ -31,6 +31,14 @@ pub(super) fn subscribe(core: &mut Core) {
     core.request(VenueRequest::Send(trades));
 }
 
+/// Requests the snapshots of these books: by another subscription of their pairs.
+pub(super) fn resubscribe(core: &mut Core, of: &[usize]) {
+    let pairs: Vec<String> = of.iter().map(|at| format!("\"{}\"", core.instruments[*at].symbol)).collect();
+    let pairs = pairs.join(",");
+    core.request(VenueRequest::Send(books("unsubscribe", &pairs)));
+    core.request(VenueRequest::Send(books("subscribe", &pairs)));
+}
+
 fn books(event: &str, pairs: &str) -> String {
     format!(r#"{{"event":"{event}","pair":[{pairs}],"subscription":{{"name":"book","depth":{DEPTH}}}}}"#)
 }
@@ -75,6 +83,7 @@ pub(super) fn apply(core: &mut Core, reading: &mut Reading, bytes: &[u8]) -> Res
     reader.end()?;
     let [channel, pair] = names;
     if channel == b"trade" {
+        core.kind = letter::TRADE;
         let (Some(trades), Some(at)) = (trades, core.find(pair)) else { return Ok(letter::TRADE) };
         return self::trades(core, at, trades).map(|()| letter::TRADE);
     }
@@ -110,11 +119,8 @@ fn check(core: &mut Core, at: usize, theirs: u64) {
     if u64::from(ours) == theirs {
         return;
     }
-    let pair = format!("\"{}\"", core.instruments[at].symbol);
     core.gap(at, GapKind::Checksum { ours, theirs: u32::try_from(theirs).unwrap_or(u32::MAX) });
-    core.instruments[at].join = Join::Requested;
-    core.request(VenueRequest::Send(books("unsubscribe", &pair)));
-    core.request(VenueRequest::Send(books("subscribe", &pair)));
+    core.resync(at);
 }
 
 /// Returns the checksum of the best ten levels of each side.
