@@ -1,7 +1,8 @@
-"""Captures: real files, where ../shared/data has them."""
+"""Captures: real files, from the folder that TAPELINE_SHARED names, or beside the repository."""
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import pytest
@@ -10,7 +11,7 @@ import tapeline
 
 pl = pytest.importorskip("polars")
 
-DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
+DATA = pathlib.Path(os.environ.get("TAPELINE_SHARED", pathlib.Path(__file__).resolve().parents[3] / "shared")) / "data"
 
 
 def capture(name: str) -> pathlib.Path:

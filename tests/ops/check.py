@@ -476,11 +476,18 @@ def plant_loses_its_core(world):
 
 def dashboard(world):
     """Every query of the dashboard gives data of a plant that has every part."""
+    snapshot = {"type": "snapshot", "product_id": "BTC-USD", "bids": [["1", "2"]], "asks": [["3", "4"]]}
+    with venue(snapshot) as coinbase:
+        asked_by_dashboard(world, coinbase)
+
+
+def asked_by_dashboard(world, coinbase):
     port, provider = free_port(), free_port()
     text = (
         f'[[service]]\nname = "RATES"\nid = 2\nproviders = ["adh1"]\n[[provider]]\nname = "adh1"\nservers = ["127.0.0.1:{provider}"]\n'
         f'[[service]]\nname = "FX"\nid = 3\n[publishers]\nport = {port}\n[journal]\nfolder = "journal"\n'
         '[kdb]\nport = 0\n[[kdb.table]]\nname = "quote"\nrows = "quotes"\ncolumns = ["time timespan", "sym symbol", "bid float BID"]\n'
+        f'[[feed]]\nname = "coinbase"\nprotocol = "coinbase"\nurl = "ws://127.0.0.1:{coinbase}/"\nsymbols = ["BTC-USD"]\n'
     )
     plant = Plant(world, "whole", text, hub="[hub.zeromq]\nport = 0\n")
     plant.exchange(rate="5k")

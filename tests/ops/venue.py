@@ -8,6 +8,13 @@ import json
 import threading
 
 
+def length(count):
+    """The length of an unmasked frame, in as few bytes as can be."""
+    if count < 126:
+        return bytes([count])
+    return b"\x7e" + count.to_bytes(2, "big") if count < 1 << 16 else b"\x7f" + count.to_bytes(8, "big")
+
+
 @contextlib.contextmanager
 def venue(*messages):
     """The port of a venue that sends these messages on each connection, and then nothing."""
@@ -26,8 +33,7 @@ def venue(*messages):
             self.rfile.read(1)
             for message in messages:
                 text = json.dumps(message).encode()
-                length = bytes([len(text)]) if len(text) < 126 else bytes([126]) + len(text).to_bytes(2, "big")
-                self.wfile.write(b"\x81" + length + text)
+                self.wfile.write(b"\x81" + length(len(text)) + text)
             self.wfile.flush()
             while self.rfile.read(1):
                 pass

@@ -162,6 +162,7 @@ pub(super) fn apply(core: &mut Core, reading: &mut Reading, bytes: &[u8]) -> Res
         None if members.bid.is_some() => letter::QUOTE,
         _ => return Ok(letter::OTHER),
     };
+    core.kind = letter;
     let Some(at) = core.find(symbol) else { return Ok(letter) };
     match letter {
         letter::DIFFERENCE => difference(core, reading, at, &members, bytes)?,
@@ -257,8 +258,14 @@ fn wait(core: &mut Core, at: usize, bytes: &[u8]) {
         core.counters.dropped_differences += 1;
     }
     if it.join == Join::Apart {
-        it.join = Join::Requested;
-        let symbol = it.symbol.to_string();
+        core.resync(at);
+    }
+}
+
+/// Requests the snapshots of these books.
+pub(super) fn resubscribe(core: &mut Core, books: &[usize]) {
+    for at in books {
+        let symbol = core.instruments[*at].symbol.to_string();
         let query = format!("symbol={symbol}&limit={SNAPSHOT_LEVELS}");
         core.request(VenueRequest::Snapshot { symbol, query });
     }

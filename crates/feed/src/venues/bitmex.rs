@@ -15,7 +15,8 @@ use crate::itch::Side;
 /// A row of a table. It owns its symbol, so that the memory of the rows is kept between messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TableRow {
-    symbol: [u8; super::MAX_SYMBOL_BYTES],
+    /// A longer symbol than those of the settings is cut at one byte more than they can have.
+    symbol: [u8; super::MAX_SYMBOL_BYTES + 1],
     symbol_length: usize,
     id: u64,
     side: Option<Side>,
@@ -31,6 +32,16 @@ pub(super) fn subscribe(core: &mut Core) {
     core.request(VenueRequest::Send(format!(r#"{{"op":"subscribe","args":[{}]}}"#, topics.join(","))));
 }
 
+/// Requests the snapshots of these books: by another subscription of their tables.
+pub(super) fn resubscribe(core: &mut Core, books: &[usize]) {
+    let topics: Vec<String> =
+        books.iter().map(|at| format!(r#""orderBookL2:{}""#, core.instruments[*at].symbol)).collect();
+    let topics = topics.join(",");
+    for op in ["unsubscribe", "subscribe"] {
+        core.request(VenueRequest::Send(format!(r#"{{"op":"{op}","args":[{topics}]}}"#)));
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Partial,
@@ -44,7 +55,7 @@ pub(super) fn apply(core: &mut Core, reading: &mut Reading, bytes: &[u8]) -> Res
     let (mut table, mut action, mut error) = (None, None, None);
     reading.rows.clear();
     let mut reader = Reader::new(bytes);
-    reader.object(|reader, name| {
+    let read = reader.object(|reader, name| {
         match name {
             b"table" => table = Some(reader.string()?),
             b"action" => action = Some(reader.string()?),
@@ -59,7 +70,11 @@ pub(super) fn apply(core: &mut Core, reading: &mut Reading, bytes: &[u8]) -> Res
             _ => return reader.skip(),
         }
         Ok(())
-    })?;
+    });
+    if table == Some(b"trade") {
+        core.kind = letter::TRADE;
+    }
+    read?;
     reader.end()?;
     if let Some(error) = error {
         core.refused(error);
@@ -84,7 +99,7 @@ pub(super) fn apply(core: &mut Core, reading: &mut Reading, bytes: &[u8]) -> Res
 
 fn row(reader: &mut Reader<'_>) -> Result<TableRow, VenueFault> {
     let mut row = TableRow {
-        symbol: [0; super::MAX_SYMBOL_BYTES],
+        symbol: [0; super::MAX_SYMBOL_BYTES + 1],
         symbol_length: 0,
         id: 0,
         side: None,
@@ -96,12 +111,8 @@ fn row(reader: &mut Reader<'_>) -> Result<TableRow, VenueFault> {
         match name {
             b"symbol" => {
                 let symbol = reader.string()?;
-                // A longer one is none of the settings' symbols.
-                row.symbol_length = 0;
-                if let Some(place) = row.symbol.get_mut(..symbol.len()) {
-                    place.copy_from_slice(symbol);
-                    row.symbol_length = symbol.len();
-                }
+                row.symbol_length = symbol.len().min(row.symbol.len());
+                row.symbol[..row.symbol_length].copy_from_slice(&symbol[..row.symbol_length]);
             }
             b"id" => row.id = whole(reader.scalar()?)?,
             b"side" => {
@@ -138,8 +149,11 @@ fn book(core: &mut Core, reading: &mut Reading, action: Action, letter: u8) -> R
     let Reading { bids, asks, rows } = reading;
     let mut rest = rows.as_slice();
     // Rows of one symbol follow each other.
-    while let Some(first) = rest.first() {
+    'symbols: while let Some(first) = rest.first() {
         let symbol = &first.symbol[..first.symbol_length];
+        if symbol.is_empty() {
+            return Err(VenueFault::Missing);
+        }
         let count = rest.iter().take_while(|row| row.symbol[..row.symbol_length] == *symbol).count();
         let (of_symbol, others) = rest.split_at(count);
         rest = others;
@@ -153,7 +167,7 @@ fn book(core: &mut Core, reading: &mut Reading, action: Action, letter: u8) -> R
             continue;
         }
         for row in of_symbol {
-            let Some((side, price)) = level_of(core, at, row, action)? else { return Ok(()) };
+            let Some((side, price)) = level_of(core, at, row, action)? else { continue 'symbols };
             let none = Decimal { mantissa: 0, decimals: 0 };
             let size = match action {
                 Action::Delete => none,
@@ -197,13 +211,8 @@ fn level_of(
         Action::Delete => it.by_id.remove(&row.id),
     };
     if known.is_none() {
-        let symbol = it.symbol.clone();
         core.gap(at, GapKind::UnknownLevel { id: row.id });
-        core.instruments[at].join = Join::Requested;
-        core.request(VenueRequest::Send(format!(
-            r#"{{"op":"unsubscribe","args":["orderBookL2:{symbol}"]}}"#
-        )));
-        core.request(VenueRequest::Send(format!(r#"{{"op":"subscribe","args":["orderBookL2:{symbol}"]}}"#)));
+        core.resync(at);
     }
     Ok(known)
 }

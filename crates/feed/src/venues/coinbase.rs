@@ -22,6 +22,18 @@ pub(super) fn subscribe(core: &mut Core) {
     )));
 }
 
+/// Requests the snapshots of these books: by another subscription of their products.
+pub(super) fn resubscribe(core: &mut Core, books: &[usize]) {
+    let products: Vec<String> =
+        books.iter().map(|at| format!("\"{}\"", core.instruments[*at].symbol)).collect();
+    let products = products.join(",");
+    for kind in ["unsubscribe", "subscribe"] {
+        core.request(VenueRequest::Send(format!(
+            r#"{{"type":"{kind}","product_ids":[{products}],"channels":["level2_batch"]}}"#
+        )));
+    }
+}
+
 #[derive(Debug, Default)]
 struct Members<'a> {
     kind: Option<&'a [u8]>,
@@ -33,6 +45,9 @@ struct Members<'a> {
     time: Option<&'a [u8]>,
     reason: Option<&'a [u8]>,
     message: Option<&'a [u8]>,
+    has_bids: bool,
+    has_asks: bool,
+    has_changes: bool,
 }
 
 impl<'a> Members<'a> {
@@ -52,9 +67,18 @@ impl<'a> Members<'a> {
                 b"time" => members.time = Some(reader.string()?),
                 b"reason" => members.reason = Some(reader.text()?),
                 b"message" => members.message = Some(reader.text()?),
-                b"bids" => return levels(reader, &mut reading.bids),
-                b"asks" => return levels(reader, &mut reading.asks),
-                b"changes" => return changes(reader, reading),
+                b"bids" => {
+                    members.has_bids = true;
+                    return levels(reader, &mut reading.bids);
+                }
+                b"asks" => {
+                    members.has_asks = true;
+                    return levels(reader, &mut reading.asks);
+                }
+                b"changes" => {
+                    members.has_changes = true;
+                    return changes(reader, reading);
+                }
                 _ => return reader.skip(),
             }
             Ok(())
@@ -122,9 +146,13 @@ pub(super) fn apply(core: &mut Core, reading: &mut Reading, bytes: &[u8]) -> Res
         }
         _ => return Ok(letter::OTHER),
     };
+    core.kind = letter;
     let Some(at) = core.find(members.product.ok_or(VenueFault::Missing)?) else { return Ok(letter) };
     match letter {
         letter::SNAPSHOT => {
+            if !(members.has_bids && members.has_asks) {
+                return Err(VenueFault::Missing);
+            }
             core.set_book(at, &reading.bids, &reading.asks)?;
             core.instruments[at].join = Join::Joined { is_first: true };
             let ns = members.ns().unwrap_or(core.latest_ns);
@@ -132,6 +160,9 @@ pub(super) fn apply(core: &mut Core, reading: &mut Reading, bytes: &[u8]) -> Res
         }
         letter::DIFFERENCE => {
             let ns = members.ns()?;
+            if !members.has_changes {
+                return Err(VenueFault::Missing);
+            }
             if !core.instruments[at].is_joined() {
                 // Of an earlier subscription: the snapshot follows.
                 core.counters.old_differences += 1;

@@ -8,6 +8,7 @@ use tapeline_nanos::Nanos;
 
 use super::instrument::{Join, Traded, VenueInstrument};
 use super::price_book::{Change, PriceBook};
+use super::resync::Resync;
 use super::{CryptoVenue, GapKind, MAX_SYMBOL_BYTES, VenueFault, VenueGap, VenueRequest, VenueSettings};
 use super::{binance, bitmex, coinbase, kraken};
 use crate::draft::{Changed, Draft};
@@ -100,7 +101,11 @@ pub(super) struct Core {
     pub(super) latest_ns: u64,
     /// The number of the present message, and when it arrived.
     message: u64,
-    arrived: Option<Nanos>,
+    pub(super) arrived: Option<Nanos>,
+    /// The letter of the present message as far as it was read: `OTHER` until its kind is known.
+    pub(super) kind: u8,
+    /// `true` if requests for snapshots wait until their pause has passed.
+    pub(super) owes_requests: bool,
 }
 
 impl Core {
@@ -108,7 +113,7 @@ impl Core {
     /// symbol that is not in the settings.
     #[inline]
     pub(super) fn find(&mut self, symbol: &[u8]) -> Option<usize> {
-        let found = std::str::from_utf8(symbol).ok().and_then(|symbol| self.by_symbol.get(symbol).copied());
+        let found = self.index_of(symbol);
         self.counters.unknown_symbols += u64::from(found.is_none());
         let it = &mut self.instruments[found?];
         if it.counted != self.message {
@@ -117,6 +122,12 @@ impl Core {
             it.counters.arrived = self.arrived;
         }
         found
+    }
+
+    /// Returns the index of a symbol.
+    #[inline]
+    pub(super) fn index_of(&self, symbol: &[u8]) -> Option<usize> {
+        self.by_symbol.get(std::str::from_utf8(symbol).ok()?).copied()
     }
 
     pub(super) fn request(&mut self, request: VenueRequest) {
@@ -139,8 +150,14 @@ impl Core {
         if !matches!(kind, GapKind::Trades { .. }) {
             it.join = Join::Apart;
         }
+        let symbol = Some(it.symbol.clone());
+        self.report(VenueGap { symbol, kind });
+    }
+
+    /// Stores a gap until it is taken.
+    pub(super) fn report(&mut self, gap: VenueGap) {
         if self.gaps.len() < MOST_NEWS {
-            self.gaps.push_back(VenueGap { symbol: it.symbol.clone(), kind });
+            self.gaps.push_back(gap);
         }
     }
 
@@ -209,7 +226,9 @@ impl Core {
         book.clear();
         self.set_levels(at, bids, asks)?;
         self.counters.snapshots += 1;
-        self.instruments[at].counters.snapshots += 1;
+        let it = &mut self.instruments[at];
+        it.counters.snapshots += 1;
+        it.resync.done();
         Ok(())
     }
 }
@@ -263,6 +282,8 @@ impl VenueFeed {
                 latest_ns: 0,
                 message: 0,
                 arrived: None,
+                kind: letter::OTHER,
+                owes_requests: false,
             },
             reading: Reading::default(),
             levels: Levels::default(),
@@ -294,10 +315,11 @@ impl VenueFeed {
             it.join = Join::Apart;
             it.ticker = None;
             it.forget_waiting();
+            it.resync = Resync::default();
         }
     }
 
-    /// Sets the time at which the next message arrived.
+    /// Sets the time at which the next message arrived. Without a time, requests for snapshots do not wait for their pause.
     #[inline]
     pub const fn arrives(&mut self, at: Nanos) {
         self.core.arrived = Some(at);
@@ -314,10 +336,12 @@ impl VenueFeed {
     /// Costs one pass over the text and a search for each level; allocates only if a book gets deeper, or while differences wait for a snapshot.
     ///
     /// # Errors
-    /// [`VenueFault`]: it was counted. A part of a damaged message may have had an effect on a book only if the text before the damage was a whole change.
+    /// [`VenueFault`]: it was counted. The books that the message may concern are apart, with a reported [gap](Self::next_gap); a trade, or a best
+    /// bid and ask of its own, concerns no book.
     pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, VenueFault> {
         self.core.pending.clear();
         self.core.message += 1;
+        self.core.kind = letter::OTHER;
         self.levels.begin();
         let read = match self.core.settings.venue {
             CryptoVenue::Binance => binance::apply(&mut self.core, &mut self.reading, bytes),
@@ -339,6 +363,7 @@ impl VenueFeed {
             }
             Err(fault) => {
                 self.core.counters.malformed += 1;
+                self.core.unreadable(bytes);
                 Err(fault)
             }
         }
@@ -364,6 +389,12 @@ impl VenueFeed {
         Some(Applied { instrument: number(at), letter, event: Nanos(ns), change, image })
     }
 
+    /// Requests the snapshots that had to wait: see [`next_request`](Self::next_request).
+    #[inline]
+    pub fn request_due(&mut self, now: Nanos) {
+        self.core.request_due(Some(now));
+    }
+
     /// Returns the next request for the connection.
     pub fn next_request(&mut self) -> Option<VenueRequest> {
         self.core.requests.pop_front()
@@ -381,10 +412,10 @@ impl VenueFeed {
 
     /// Requests the snapshot of a symbol again, after a fetch that failed.
     pub fn snapshot_failed(&mut self, symbol: &str) {
-        if let Some(at) = self.core.by_symbol.get(symbol)
-            && self.core.instruments[*at].join == Join::Requested
+        if let Some(at) = self.core.index_of(symbol.as_bytes())
+            && self.core.instruments[at].join == Join::Requested
         {
-            self.core.instruments[*at].join = Join::Apart;
+            self.core.resync(at);
         }
     }
 

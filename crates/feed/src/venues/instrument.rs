@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use super::SymbolCounters;
 use super::decimal::{Decimal, are_equal, at_scale};
 use super::price_book::{Change, PriceBook};
+use super::resync::Resync;
 use crate::draft::{Changed, Conditions, Draft, DraftQuote, Reason, Trade, TradingStatus};
 use crate::itch::Side;
 
@@ -53,6 +54,7 @@ pub(super) struct VenueInstrument {
     pub(super) symbol: Box<str>,
     pub(super) book: PriceBook,
     pub(super) join: Join,
+    pub(super) resync: Resync,
     /// The number of the last update in the book.
     pub(super) update: u64,
     pub(super) ticker: Option<Ticker>,
@@ -79,6 +81,7 @@ impl VenueInstrument {
             symbol: symbol.into(),
             book: PriceBook::new(max_levels),
             join: Join::Apart,
+            resync: Resync::default(),
             update: 0,
             ticker: None,
             waiting: VecDeque::new(),

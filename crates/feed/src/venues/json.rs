@@ -154,6 +154,16 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Skips a value of any kind; `each` gets every string in it, names of members excluded.
+    pub(super) fn strings(&mut self, each: &mut dyn FnMut(&'a [u8])) -> Result<(), VenueFault> {
+        match self.peek()? {
+            b'{' => self.object(|reader, _| reader.strings(each)),
+            b'[' => self.array(|reader| reader.strings(each)),
+            b'"' => self.text().map(each),
+            _ => self.word().map(|_| ()),
+        }
+    }
+
     fn skip_string(&mut self) -> Result<(), VenueFault> {
         self.text().map(|_| ())
     }

@@ -13,6 +13,7 @@ use super::instrument::{Join, Traded};
 use super::json::Reader;
 use super::price_book::{Change, PriceBook};
 use super::{GapKind, VenueFault, VenueRequest};
+use crate::digits::Digits;
 use crate::draft::DraftQuote;
 use crate::itch::Side;
 
@@ -29,6 +30,14 @@ pub(super) fn subscribe(core: &mut Core) {
     core.request(VenueRequest::Send(books("subscribe", &pairs)));
     let trades = format!(r#"{{"event":"subscribe","pair":[{pairs}],"subscription":{{"name":"trade"}}}}"#);
     core.request(VenueRequest::Send(trades));
+}
+
+/// Requests the snapshots of these books: by another subscription of their pairs.
+pub(super) fn resubscribe(core: &mut Core, of: &[usize]) {
+    let pairs: Vec<String> = of.iter().map(|at| format!("\"{}\"", core.instruments[*at].symbol)).collect();
+    let pairs = pairs.join(",");
+    core.request(VenueRequest::Send(books("unsubscribe", &pairs)));
+    core.request(VenueRequest::Send(books("subscribe", &pairs)));
 }
 
 fn books(event: &str, pairs: &str) -> String {
@@ -75,6 +84,7 @@ pub(super) fn apply(core: &mut Core, reading: &mut Reading, bytes: &[u8]) -> Res
     reader.end()?;
     let [channel, pair] = names;
     if channel == b"trade" {
+        core.kind = letter::TRADE;
         let (Some(trades), Some(at)) = (trades, core.find(pair)) else { return Ok(letter::TRADE) };
         return self::trades(core, at, trades).map(|()| letter::TRADE);
     }
@@ -110,23 +120,23 @@ fn check(core: &mut Core, at: usize, theirs: u64) {
     if u64::from(ours) == theirs {
         return;
     }
-    let pair = format!("\"{}\"", core.instruments[at].symbol);
     core.gap(at, GapKind::Checksum { ours, theirs: u32::try_from(theirs).unwrap_or(u32::MAX) });
-    core.instruments[at].join = Join::Requested;
-    core.request(VenueRequest::Send(books("unsubscribe", &pair)));
-    core.request(VenueRequest::Send(books("subscribe", &pair)));
+    core.resync(at);
 }
 
-/// Returns the checksum of the best ten levels of each side.
+/// Returns the checksum of the best ten levels of each side. One text for all, because a checksum of a few bytes costs nearly as much as one of hundreds.
 fn checksum(book: &PriceBook) -> u32 {
-    let mut crc = Crc::new();
+    const LONGEST: usize = 2 * CHECKED * 2 * Digits::MOST;
+    let (mut text, mut length) = ([0; LONGEST], 0);
     for side in [Side::Ask, Side::Bid] {
         for DraftQuote { price, size, .. } in book.quotes(side).take(CHECKED) {
             for number in [price.mantissa.unsigned_abs(), size] {
-                crc.update(crate::digits::Digits::of(number).as_bytes());
+                length += Digits::write(number, &mut text[length..]);
             }
         }
     }
+    let mut crc = Crc::new();
+    crc.update(&text[..length]);
     crc.sum()
 }
 

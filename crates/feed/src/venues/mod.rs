@@ -2,7 +2,8 @@
 //!
 //! A venue sends the book of a symbol as a snapshot and differences, and has a rule that joins the two. [`VenueFeed`] reads the messages of one
 //! connection, maintains a [book](PriceBook) for each symbol, and applies the venue's rule. If the rule shows that a message is missing, the book is
-//! *apart*: the feed reports a [`VenueGap`], asks for a new snapshot by a [`VenueRequest`], and joins the book again when the snapshot arrives.
+//! *apart*: the feed reports a [`VenueGap`], asks for a new snapshot by a [`VenueRequest`], and joins the book again when the snapshot arrives. The same
+//! holds for the books that a message concerns which cannot be read.
 //!
 //! | file | owns |
 //! |---|---|
@@ -10,6 +11,7 @@
 //! | `core.rs` | symbols, requests and gaps, common to all venues |
 //! | `instrument.rs` | one symbol: book, trades, best bid and ask |
 //! | `price_book.rs` | the levels of both sides |
+//! | `resync.rs` | new snapshots, and the pauses between their requests |
 //! | `json.rs`, `decimal.rs` | JSON texts, numbers and times |
 //!
 //! ```
@@ -32,6 +34,7 @@ mod instrument;
 mod json;
 mod kraken;
 mod price_book;
+mod resync;
 
 use std::fmt;
 
@@ -129,7 +132,7 @@ pub enum VenueRequest {
 #[must_use]
 pub fn snapshot_message(symbol: &str, body: &[u8]) -> Vec<u8> {
     let mut message = Vec::with_capacity(body.len() + symbol.len() + 24);
-    message.extend_from_slice(b"{\"snapshot\":\"");
+    message.extend_from_slice(SNAPSHOT_OF);
     message.extend_from_slice(symbol.as_bytes());
     message.extend_from_slice(b"\",\"data\":");
     message.extend_from_slice(body);
@@ -137,11 +140,19 @@ pub fn snapshot_message(symbol: &str, body: &[u8]) -> Vec<u8> {
     message
 }
 
+/// The begin of the envelope of a fetched snapshot.
+const SNAPSHOT_OF: &[u8] = b"{\"snapshot\":\"";
+
+/// Returns the symbol of a fetched snapshot, even if its body cannot be read; `None` for other messages.
+fn snapshot_symbol(message: &[u8]) -> Option<&[u8]> {
+    message.strip_prefix(SNAPSHOT_OF)?.split(|byte| *byte == b'"').next()
+}
+
 /// The evidence that messages of a symbol are missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VenueGap {
-    /// The symbol.
-    pub symbol: Box<str>,
+    /// The symbol; `None` if several are concerned.
+    pub symbol: Option<Box<str>>,
     /// The evidence.
     pub kind: GapKind,
 }
@@ -176,6 +187,8 @@ pub enum GapKind {
         /// The venue's number of the level.
         id: u64,
     },
+    /// A message that cannot be read or applied.
+    Unreadable,
 }
 
 impl GapKind {
@@ -184,14 +197,14 @@ impl GapKind {
     pub const fn missing(self) -> u64 {
         match self {
             Self::Trades { first, last } => last.saturating_sub(first).saturating_add(1),
-            Self::Updates { .. } | Self::Checksum { .. } | Self::UnknownLevel { .. } => 1,
+            Self::Updates { .. } | Self::Checksum { .. } | Self::UnknownLevel { .. } | Self::Unreadable => 1,
         }
     }
 }
 
 impl fmt::Display for VenueGap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let symbol = &self.symbol;
+        let symbol = self.symbol.as_deref().unwrap_or("several symbols");
         match self.kind {
             GapKind::Updates { first, last } => {
                 write!(
@@ -212,6 +225,9 @@ impl fmt::Display for VenueGap {
                     f,
                     "{symbol}: level {id} changes, but is not in the book: its snapshot is requested again"
                 )
+            }
+            GapKind::Unreadable => {
+                write!(f, "{symbol}: a message cannot be read: a snapshot of the book is requested again")
             }
         }
     }

@@ -19,14 +19,30 @@ struct Rung {
     size: i64,
 }
 
-/// The levels of one side, the best last, so that changes near the best move little memory.
+/// The levels of one side, the best last, so that changes near the best move little memory. Dropped levels stay in front of `from` until they are as many
+/// as the others: a full book drops one for each that comes, and would move all others each time.
 #[derive(Debug)]
 struct Rungs {
     side: Side,
     rungs: Vec<Rung>,
+    from: usize,
 }
 
 impl Rungs {
+    const fn new(side: Side) -> Self {
+        Self { side, rungs: Vec::new(), from: 0 }
+    }
+
+    fn clear(&mut self) {
+        self.rungs.clear();
+        self.from = 0;
+    }
+
+    #[inline]
+    fn live(&self) -> &[Rung] {
+        &self.rungs[self.from..]
+    }
+
     #[inline]
     const fn rank(&self, price: i64) -> i64 {
         match self.side {
@@ -37,41 +53,46 @@ impl Rungs {
 
     #[inline]
     fn find(&self, rank: i64) -> Result<usize, usize> {
-        let near = self.rungs.len().saturating_sub(NEAR);
-        for (at, rung) in self.rungs.iter().enumerate().skip(near).rev() {
+        let rungs = self.live();
+        let near = rungs.len().saturating_sub(NEAR);
+        for (at, rung) in rungs.iter().enumerate().skip(near).rev() {
             if rung.rank <= rank {
                 return if rung.rank == rank { Ok(at) } else { Err(at + 1) };
             }
         }
-        self.rungs[..near].binary_search_by_key(&rank, |rung| rung.rank)
+        rungs[..near].binary_search_by_key(&rank, |rung| rung.rank)
     }
 
     #[inline]
     fn set(&mut self, price: i64, size: i64) {
         let rank = self.rank(price);
         match (self.find(rank), size) {
-            (Ok(at), 0) => _ = self.rungs.remove(at),
-            (Ok(at), size) => self.rungs[at].size = size,
+            (Ok(at), 0) => _ = self.rungs.remove(self.from + at),
+            (Ok(at), size) => self.rungs[self.from + at].size = size,
             (Err(_), 0) => {}
-            (Err(at), size) => self.rungs.insert(at, Rung { rank, size }),
+            (Err(at), size) => self.rungs.insert(self.from + at, Rung { rank, size }),
         }
     }
 
     /// Drops the worst levels beyond `most`; returns their number.
     fn limit(&mut self, most: usize) -> usize {
-        let excess = self.rungs.len().saturating_sub(most);
-        self.rungs.drain(..excess);
+        let excess = self.live().len().saturating_sub(most);
+        self.from += excess;
+        if excess > 0 && self.from >= self.live().len() {
+            self.rungs.drain(..self.from);
+            self.from = 0;
+        }
         excess
     }
 
     /// Returns price and size of each level, best first.
     fn iter(&self) -> impl ExactSizeIterator<Item = (i64, i64)> + '_ {
-        self.rungs.iter().rev().map(|rung| (self.rank(rung.rank), rung.size))
+        self.live().iter().rev().map(|rung| (self.rank(rung.rank), rung.size))
     }
 }
 
 /// The levels of both sides. All prices have the same number of decimals, and so have all sizes: as many as the longest number so far. Memory: 16
-/// bytes for each level, up to the limit.
+/// bytes for each level, up to twice the limit.
 #[derive(Debug)]
 pub struct PriceBook {
     bids: Rungs,
@@ -86,8 +107,8 @@ impl PriceBook {
     /// Creates an empty book of at most `most` levels on each side.
     pub(super) const fn new(most: usize) -> Self {
         Self {
-            bids: Rungs { side: Side::Bid, rungs: Vec::new() },
-            asks: Rungs { side: Side::Ask, rungs: Vec::new() },
+            bids: Rungs::new(Side::Bid),
+            asks: Rungs::new(Side::Ask),
             price_decimals: 0,
             size_decimals: 0,
             most,
@@ -96,8 +117,8 @@ impl PriceBook {
     }
 
     pub(super) fn clear(&mut self) {
-        self.bids.rungs.clear();
-        self.asks.rungs.clear();
+        self.bids.clear();
+        self.asks.clear();
     }
 
     /// Raises the decimals to those of the changes, and checks that every number of the changes fits.
@@ -133,10 +154,11 @@ impl PriceBook {
                 let rank = rungs.rank(at_scale(price, price_decimals)?);
                 Some(Rung { rank, size: at_scale(size, size_decimals)? })
             };
-            rungs.rungs.iter().map(one).collect()
+            rungs.live().iter().map(one).collect()
         };
         let (bids, asks) = convert(&self.bids).zip(convert(&self.asks)).ok_or(VenueFault::Number)?;
-        (self.bids.rungs, self.asks.rungs) = (bids, asks);
+        (self.bids.rungs, self.bids.from) = (bids, 0);
+        (self.asks.rungs, self.asks.from) = (asks, 0);
         (self.price_decimals, self.size_decimals) = (price_decimals, size_decimals);
         Ok(())
     }
@@ -187,13 +209,13 @@ impl PriceBook {
     /// Returns the number of levels of a side.
     #[must_use]
     pub fn len(&self, side: Side) -> usize {
-        self.side(side).rungs.len()
+        self.side(side).live().len()
     }
 
     /// Returns `true` if neither side has a level.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.bids.rungs.is_empty() && self.asks.rungs.is_empty()
+        self.len(Side::Bid) == 0 && self.len(Side::Ask) == 0
     }
 
     /// Returns the levels of a side, best first.

@@ -3,6 +3,7 @@
 mod binance;
 mod others;
 mod recorded;
+mod unreadable;
 
 use tapeline_feed::itch::Side;
 use tapeline_feed::normalise::Applied;

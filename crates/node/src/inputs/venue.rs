@@ -153,14 +153,11 @@ impl VenueInput {
                 FromVenue::Snapshot { symbol, body: Some(body), received } => {
                     let message = snapshot_message(&symbol, &body);
                     let told = |gap| say(Severity::Warning, &gap);
-                    if !channel.venue_message(&message, received, clock, to, told)?
-                        && let Some(feed) = channel.venue()
-                    {
+                    if !channel.venue_message(&message, received, clock, to, told)? {
                         say(
                             Severity::Warning,
                             &format_args!("{symbol}: the snapshot of the book is not readable"),
                         );
-                        feed.snapshot_failed(&symbol);
                     }
                 }
                 FromVenue::Snapshot { symbol, body: None, .. } => {
@@ -178,16 +175,17 @@ impl VenueInput {
         })?;
         if taken > 0 {
             to.publisher().ring().flush();
+        }
+        if let Some(feed) = channel.venue() {
+            feed.request_due(clock.now());
             let mut has_requests = false;
-            if let Some(feed) = channel.venue() {
-                while let Some(request) = feed.next_request() {
-                    // The thread ends only with this side.
-                    let _ = self.requests.send((self.connection, request));
-                    has_requests = true;
-                }
-                while let Some(refusal) = feed.next_refusal() {
-                    say(Severity::Warning, &format_args!("the venue refuses a request: {refusal}"));
-                }
+            while let Some(request) = feed.next_request() {
+                // The thread ends only with this side.
+                let _ = self.requests.send((self.connection, request));
+                has_requests = true;
+            }
+            while let Some(refusal) = feed.next_refusal() {
+                say(Severity::Warning, &format_args!("the venue refuses a request: {refusal}"));
             }
             if has_requests {
                 self.thread.unpark();

@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tapeline_measure::Clock;
+use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Seq;
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_tickerplant::KeptRows;
@@ -136,7 +136,7 @@ impl RunningKdb {
         let socket_waker = SocketWaker::begin("kdb waker", server.lookout()?)?;
         let filling = Filling::new(fillers, max_items);
         let of_ring = events.clone();
-        let rows = Rows { server, filling, channel, open: None, report: KdbReport::default() };
+        let rows = Rows { server, filling, channel, open: None, day: Ok(()), report: KdbReport::default() };
         let reader = Reader::start("kdb", events, move |ring, subscriber, signs| {
             let ring = RingCursor::new("kdb", OnRing { ring, subscriber }, gate, &of_ring);
             let place = SequenceCursor::new(ring, journal, after, "in kdb+'s tables and log");
@@ -169,6 +169,8 @@ struct Rows {
     channel: u16,
     /// The publisher's update of which some rows were taken and others are still to come.
     open: Option<OpenUpdate>,
+    /// Why the next day could not begin.
+    day: crate::Result<()>,
     report: KdbReport,
 }
 
@@ -184,9 +186,14 @@ impl Outlet {
     fn run(mut self) -> crate::Result<KdbReport> {
         let mut is_alive = true;
         let mut active = self.clock.now();
+        self.rows.server.has_added_up_to(Nanos(0));
         for turn in 0_u64.. {
-            self.signs.turned.store(self.clock.now().0, Ordering::Relaxed);
+            let begun = self.clock.now();
+            self.signs.turned.store(begun.0, Ordering::Relaxed);
             let (taken, is_over) = self.take_ticks()?;
+            if taken == 0 && !self.place.is_held() {
+                self.rows.server.has_added_up_to(begun);
+            }
             // A full batch: the ring has more.
             self.rows.server.set_behind(taken == BATCH && !turn.is_multiple_of(TURNS_WITHOUT_ROWS));
             let has_come = self.rows.server.turn(Duration::ZERO)?;
@@ -236,6 +243,7 @@ impl Outlet {
                 signs.missing.fetch_add(count, Ordering::Relaxed);
             }
         })?;
+        std::mem::replace(&mut rows.day, Ok(()))?;
         // The rest of an update may not yet be on the ring, on disk, or in this turn.
         if self.rows.open.is_none() {
             self.rows.server.publish_added();
@@ -253,6 +261,11 @@ impl Rows {
         // The rows of an update follow each other: before another tick, the reader has lost the others. Kept rows are whole.
         if let Some(open) = self.open.take_if(|open| !is_published || open.number != header.feed_seq) {
             self.close(open);
+        }
+        if self.open.is_none()
+            && let Err(error) = self.server.row_of(header.sequenced)
+        {
+            self.day = Err(error);
         }
         if !is_published {
             let (plant, zone) = self.server.rows();

@@ -167,6 +167,8 @@ pub struct Server {
     /// Clients whose password has not been checked yet.
     waiting: usize,
     housekept: Nanos,
+    /// All rows up to this time were added; `None` if rows get their time here, when they arrive.
+    added_up_to: Option<Nanos>,
     published: Nanos,
     report: Report,
     /// The plant to which rows of publishers are passed on; `None` without a plant: they are published directly.
@@ -269,6 +271,7 @@ impl Server {
             last_check: 0,
             waiting: 0,
             housekept: now,
+            added_up_to: None,
             published: now,
             report: Report::default(),
             onward,
@@ -341,8 +344,9 @@ impl Server {
         self.write_log()?;
         self.streams.wait(Some(sleep))?;
         let now = self.clock.now();
-        if self.plant.is_day_over(self.zone.local(now)) {
-            self.end_day(now)?;
+        let until = self.added_up_to.unwrap_or(now);
+        if self.plant.is_day_over(self.zone.local(until)) {
+            self.end_day(until)?;
         }
         let mut has_come = false;
         self.spent = Spent::default();
@@ -381,6 +385,20 @@ impl Server {
     /// The tickerplant, for rows that no client has sent, and its time zone.
     pub const fn rows(&mut self) -> (&mut Tickerplant, &Zone) {
         (&mut self.plant, &self.zone)
+    }
+
+    /// Tells that all rows up to this time were added. From then on the day ends when the time of these calls or of a [row](Self::row_of) is of the
+    /// next one: rows that were stamped before midnight and are read after it belong to the old day.
+    pub(crate) const fn has_added_up_to(&mut self, at: Nanos) {
+        self.added_up_to = Some(at);
+    }
+
+    /// Ends the day if the next row, which was stamped at this time, belongs to a later one. A stamp ahead of the clock ends no day.
+    pub(crate) fn row_of(&mut self, at: Nanos) -> crate::Result<()> {
+        if self.plant.is_day_over(self.zone.local(at)) && at <= self.clock.now() {
+            self.end_day(at)?;
+        }
+        Ok(())
     }
 
     /// Adds the rows of a message that calls `upd`, in little-endian order. Returns whether a table takes

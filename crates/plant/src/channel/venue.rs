@@ -101,8 +101,8 @@ impl Channel {
         connection.sequence
     }
 
-    /// Handles a message of the venue, which arrived at `wire`. `told` gets each gap that the message shows. A malformed message is counted, and has no
-    /// other effect; then the result is `false`.
+    /// Handles a message of the venue, which arrived at `wire`. `told` gets each gap that the message shows. A malformed message is counted, and is a gap
+    /// of the books that it may concern; then the result is `false`.
     ///
     /// # Errors
     /// As [`datagram`](Self::datagram).

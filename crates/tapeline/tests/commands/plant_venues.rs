@@ -3,6 +3,7 @@
 mod binance;
 mod clients;
 mod others;
+mod unreadable;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -56,6 +57,8 @@ struct Item {
 struct Market {
     plant: Running,
     watch: Running,
+    /// What the plant said when it was ready.
+    ready: Value,
     items: BTreeMap<String, Item>,
     /// The texts of statuses of the whole feed.
     statuses: Vec<String>,
@@ -66,7 +69,8 @@ struct Market {
 impl Market {
     fn open(place: &Place, config: &str) -> Self {
         let mut plant = Running::start(&["plant", "--config", config, "--format", "json"]);
-        assert_eq!(plant.says()["ready"], json!(place.ring));
+        let ready = plant.says();
+        assert_eq!(ready["ready"], json!(place.ring));
         let watch = Running::start(&[
             "plant",
             "watch",
@@ -78,7 +82,7 @@ impl Market {
             "json",
         ]);
         let (items, statuses, report) = (BTreeMap::new(), Vec::new(), Value::Null);
-        Self { plant, watch, items, statuses, report }
+        Self { plant, watch, ready, items, statuses, report }
     }
 
     /// Reads the ring until a line satisfies `is_last`.

@@ -24,6 +24,22 @@ fn only_who_says_nothing_is_silent() {
     assert!(!client(Stage::In).is_silent(late));
 }
 
+/// A plant's rows are stamped before they are added: those of the old day are, before it ends.
+#[test]
+fn the_day_of_stamped_rows_ends_with_the_first_row_of_the_next() {
+    let mut server = open(|_| {});
+    let today = server.plant.date();
+    let tomorrow = Nanos(server.clock.now().0 + 86_400_000_000_000);
+    server.has_added_up_to(Nanos(0));
+    server.row_of(server.clock.now()).unwrap();
+    server.row_of(tomorrow).unwrap();
+    server.turn(Duration::ZERO).unwrap();
+    assert_eq!(server.plant.date(), today, "a stamp ahead of the clock ends no day");
+    server.has_added_up_to(tomorrow);
+    server.turn(Duration::ZERO).unwrap();
+    assert_eq!(server.plant.date(), today + 1);
+}
+
 const NAMES: usize = 20_000;
 
 /// A tickerplant without a log, on a free port.

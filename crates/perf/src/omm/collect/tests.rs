@@ -48,6 +48,7 @@ impl Place {
                 run_folder: Some(FilePath::of(folder.path().join("run"))),
                 jitter_time: Duration::ZERO,
                 format: Format::Table,
+                log: tapeline_console::LogArgs::default(),
             },
             stats_file: path("Stats"),
             summary_file: folder.path().join("Summary.out"),

@@ -43,6 +43,7 @@ pub(super) fn consume(options: &str, link: super::link::Link) {
 impl ConsumerArgs {
     /// Runs the tool to its end; the code is the process's exit status.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
+        self.run.results.log.begin("consumer")?;
         self.check()?;
         let plan = Arc::new(ConsumerPlan::new(self)?);
         let run = RunSettings {

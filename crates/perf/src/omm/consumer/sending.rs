@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tapeline_console::log;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::Refused;
 use tapeline_omm::role::consumer::{Consumer, Handle, Target};
@@ -212,7 +213,7 @@ impl Flow {
     fn nobody(&mut self) {
         if !std::mem::replace(&mut self.has_said_nobody, true) {
             let what = if self.kind == Kind::Post { "posts" } else { "generic messages" };
-            anstream::eprintln!("note: no {what} can be sent: the provider takes none, or no item is open");
+            log::note(format_args!("no {what} can be sent: the provider takes none, or no item is open"));
         }
     }
 }

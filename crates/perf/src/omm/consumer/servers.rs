@@ -3,6 +3,7 @@
 use tapeline_client::ema_config::{Chosen, Group, Host, StandbyMode, StandbyServer};
 use tapeline_client::endpoint::Endpoint;
 use tapeline_console::failure::Hinted;
+use tapeline_console::log;
 
 use crate::omm::options::ConsumerArgs;
 
@@ -32,7 +33,7 @@ impl Servers {
         }
         if args.server.server.is_some() && args.standby.is_empty() && !standbys.is_empty() {
             let what = "--server takes the place of all servers of the configuration: none stands by";
-            anstream::eprintln!("note: {what}");
+            log::note(what);
             standbys.clear();
         }
         let option = if args.standby.is_empty() { "WarmStandbyChannelSet" } else { "--standby" };

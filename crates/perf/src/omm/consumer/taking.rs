@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tapeline_client::ema_config::StandbyMode;
+use tapeline_console::log;
 use tapeline_measure::{Nanos, figures, monotonic_ns};
 use tapeline_omm::rwf::{
     DataState, DataType, Header, MessageClass, MessageView, PostUserInfo, StreamState, flags,
@@ -80,7 +81,7 @@ impl Taking {
 
     /// Prints a note on this connection for the user.
     pub(super) fn note(&self, what: &str) {
-        anstream::eprintln!("note: connection {}: {what}", self.thread + 1);
+        log::note(format_args!("connection {}: {what}", self.thread + 1));
     }
 
     /// Reports the first received field that the dictionary does not have, if any.

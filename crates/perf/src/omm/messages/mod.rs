@@ -16,6 +16,7 @@ mod value;
 use std::path::Path;
 
 use tapeline_client::xml;
+use tapeline_console::log;
 use tapeline_console::paths;
 use tapeline_omm::Dictionary;
 
@@ -83,7 +84,7 @@ impl Messages {
         let messages = file::parse(text, dictionary, &mut notes).map_err(|fault| fault.in_file(file))?;
         if let [(line, first), others @ ..] = notes.as_slice() {
             let more = if others.is_empty() { String::new() } else { format!(" ({} more)", others.len()) };
-            anstream::eprintln!("note: {file}:{line}: {first}{more}");
+            log::note(format_args!("{file}:{line}: {first}{more}"));
         }
         Ok(messages)
     }

@@ -26,6 +26,7 @@ use super::tool::Tool;
 impl NiProviderArgs {
     /// Runs the tool to its end; the code is the process's exit status.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
+        self.run.results.log.begin("ni-provider")?;
         self.check()?;
         let plan = Arc::new(NiProviderPlan::new(self)?);
         let run = RunSettings {

@@ -1,5 +1,6 @@
 //! The items of a connection, and the messages published for them.
 
+use tapeline_console::log;
 use tapeline_omm::Refused;
 use tapeline_omm::domain::post;
 use tapeline_omm::role::consumer::Handle;
@@ -131,7 +132,7 @@ impl Publisher {
                 }
                 Ok(_) => {}
                 Err(refused) if !std::mem::replace(&mut self.has_refused, true) => {
-                    anstream::eprintln!("note: an update cannot be written: {refused}");
+                    log::note(format_args!("an update cannot be written: {refused}"));
                 }
                 Err(_) => {}
             }
@@ -148,7 +149,7 @@ impl NiProviderApplication for Publisher {
         match event {
             NiProviderEvent::Connect { attempt } => self.wants_connection = Some(attempt),
             NiProviderEvent::Disconnect => self.wants_disconnection = true,
-            NiProviderEvent::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),
+            NiProviderEvent::TimedOut => log::note("the hub does not answer the login"),
             NiProviderEvent::Ended { state } => self.refusal = Some(state.to_string()),
             NiProviderEvent::Ready => self.is_ready = true,
             NiProviderEvent::Message { message, .. } => {
@@ -170,7 +171,7 @@ impl NiProviderApplication for Publisher {
             NiProviderEvent::Malformed(fault) => {
                 // Once: the statistics have the count.
                 if self.link.tally.counts.malformed == 0 {
-                    anstream::eprintln!("note: a message of the hub's cannot be read: {fault}");
+                    log::note(format_args!("a message of the hub's cannot be read: {fault}"));
                 }
                 self.link.tally.counts.malformed += 1;
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tapeline_client::connection::{RoleConnection, Side};
 use tapeline_client::endpoint::resolve;
 use tapeline_console::failure::Hinted;
+use tapeline_console::log;
 use tapeline_console::omm::say_notes;
 use tapeline_omm::role::Nowhere;
 use tapeline_omm::role::ni_provider::NiProvider;
@@ -123,9 +124,9 @@ impl<'a> Working<'a> {
             self.publisher.link.say(Word::Milestone(Milestone::Lost(what)));
             self.is_over = true;
         } else if !self.has_begun && !std::mem::replace(&mut self.has_said_unreachable, true) {
-            anstream::eprintln!(
-                "note: no connection to {server}, it is tried again until there is one: {reason}"
-            );
+            log::note(format_args!(
+                "no connection to {server}, it is tried again until there is one: {reason}"
+            ));
         }
         self.connection = None;
         self.publisher.link.tally.counts.malformed += std::mem::take(&mut self.room).unreadable();

@@ -11,6 +11,7 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::Args;
+use tapeline_console::LogArgs;
 use tapeline_console::arguments::{self, Core};
 use tapeline_console::omm::transport::ConfigArgs;
 use tapeline_console::output::Format;
@@ -163,6 +164,8 @@ pub(super) struct ResultArgs {
     /// Output format: statistics and summary, or only the run's record at the end
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(super) format: Format,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
 }
 
 /// Options of every tool that has a role of the model.

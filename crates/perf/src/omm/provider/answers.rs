@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use tapeline_console::log;
 use tapeline_measure::Nanos;
 use tapeline_omm::Refused;
 use tapeline_omm::domain::post::Nak;
@@ -133,7 +134,7 @@ impl ProviderApplication for Answers<'_> {
                 // One line per connection: a peer can send any number of them.
                 if provider.counters().malformed == 1 {
                     let user = self.user.escape_debug();
-                    anstream::eprintln!("note: a message of {user} cannot be read: {fault}");
+                    log::note(format_args!("a message of {user} cannot be read: {fault}"));
                 }
             }
             _ => {}

@@ -49,6 +49,7 @@ pub(super) fn serve(options: &str, reactor: tapeline_wire::rssl::Reactor, link: 
 impl ProviderArgs {
     /// Runs the tool to its end; the code is the process's exit status.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
+        self.run.results.log.begin("provider")?;
         self.check()?;
         let mut chosen = self.run.config.load(Group::IProvider)?;
         let further = self.run.config.further(Group::IProvider, self.run.threads())?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tapeline_client::connection::{MOST_MALFORMED, SharedTexts};
 use tapeline_client::server::{Connections, Serve};
+use tapeline_console::log;
 use tapeline_console::omm::{say_accept_error, say_notes};
 use tapeline_measure::Nanos;
 use tapeline_omm::Refused;
@@ -259,7 +260,7 @@ impl Desk {
 /// Counts a message that cannot be encoded, and reports the first.
 pub(super) fn note_unwritten(unwritten: &mut u64, refused: &Refused) {
     if *unwritten == 0 {
-        anstream::eprintln!("note: a message cannot be written: {refused}");
+        log::note(format_args!("a message cannot be written: {refused}"));
     }
     *unwritten += 1;
 }
@@ -315,7 +316,7 @@ impl Serve for Desk {
         tally.worst = tally.worst.worse(client.standing.served);
         tally.counts.malformed += client.room.unreadable();
         self.reflected -= client.reflections.bytes;
-        anstream::eprintln!("note: {} is gone: {reason}", client.user.escape_debug());
+        log::note(format_args!("{} is gone: {reason}", client.user.escape_debug()));
     }
 }
 

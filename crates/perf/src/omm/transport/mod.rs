@@ -38,6 +38,7 @@ const MOST_CONNECTIONS: usize = 10_000;
 impl TransportPerfArgs {
     /// Runs the tool to its end; the code is the process's exit status.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
+        self.results.log.begin("transport")?;
         self.check()?;
         let threads = self.threads.threads.len();
         let (endpoint, reactors) = match self.end() {

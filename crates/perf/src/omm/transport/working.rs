@@ -9,6 +9,7 @@ use std::time::Duration;
 use tapeline_client::connection::MOST_MALFORMED;
 use tapeline_client::endpoint::{Endpoint, resolve};
 use tapeline_console::failure::Hinted;
+use tapeline_console::log;
 use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{
     ConnectionId, Delivery, Event, Handler, Negotiated, Reactor, Reason, Sender, Sent,
@@ -120,7 +121,7 @@ impl Working {
             let wait = self.wait();
             reactor.wait(wait)?;
             if let Some(cause) = reactor.accept_error() {
-                anstream::eprintln!("note: nobody can be let in: {cause}");
+                log::note(format_args!("nobody can be let in: {cause}"));
             }
         }
         self.drain(reactor)?;
@@ -161,9 +162,7 @@ impl Working {
         } else {
             if self.why_not.is_empty() {
                 let server = self.plan.endpoint.as_ref().map_or("", |endpoint| &endpoint.server);
-                anstream::eprintln!(
-                    "note: no connection to {server}, it is tried again each second: {reason}"
-                );
+                log::note(format_args!("no connection to {server}, it is tried again each second: {reason}"));
             }
             self.next_attempt = Some(now + AGAIN_NS);
         }
@@ -262,11 +261,11 @@ impl Working {
             (0, 0, 0) => String::new(),
             _ => format!(", {lost} lost, {out_of_order} out of order, {malformed} malformed"),
         };
-        anstream::eprintln!(
-            "note: connection {} with {} is over: {reason}; {sent} sent, {received} received{faults}",
+        log::note(format_args!(
+            "connection {} with {} is over: {reason}; {sent} sent, {received} received{faults}",
             self.thread + 1,
             peer.escape_debug(),
-        );
+        ));
         if self.plan.endpoint.is_some() && !self.link.is_over() {
             (self.is_done, self.is_lost) = (true, !is_good);
             let milestone = if is_good { Milestone::Done(now()) } else { Milestone::Lost(reason.to_owned()) };

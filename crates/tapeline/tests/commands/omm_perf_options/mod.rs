@@ -1,6 +1,7 @@
 //! Output of the performance tools for their options: help, refused options, conflicts, bad files. The text files in
 //! this folder have each command with its output;
 //! `WRITE=1 cargo test -p tapeline --test commands omm_perf_options` rewrites them.
+
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -68,4 +69,20 @@ fn help_is_as_committed() {
 #[test]
 fn refusals_are_as_committed() {
     check("refusals.txt");
+}
+
+#[test]
+fn each_tool_writes_its_log_for_machines() {
+    for (tool, words) in [
+        ("consumer", &["--posting-rate", "10"][..]),
+        ("provider", &["--update-rate", "10"]),
+        ("ni-provider", &["--update-rate", "10"]),
+        ("transport", &["client", "--msg-rate", "10"]),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+        let output = command.args(["omm", tool]).args(words).args(["--log", "json"]).output().unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+        assert_eq!((&said["level"], &said["part"]), (&"error".into(), &tool.into()), "{said}");
+        assert!(said["message"].as_str().unwrap().contains("-rate"), "{said}");
+    }
 }

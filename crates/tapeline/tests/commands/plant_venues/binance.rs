@@ -250,6 +250,7 @@ fn a_stream_made_by_hand_reaches_ring_journal_and_hub() {
     let watch =
         Running::start(&["plant", "watch", "--ring", &place.ring, "--from", "oldest", "--format", "json"]);
     let mut market = Market {
+        ready: Value::Null,
         plant,
         watch,
         items: std::collections::BTreeMap::new(),

@@ -21,10 +21,9 @@ fn recorded(file: &str, member: &str) -> Option<(Vec<Step>, Vec<String>)> {
 
 /// Coinbase's answers: after the first subscription the recorded snapshots follow; later ones get snapshots of the true books.
 #[derive(Default)]
-struct Coinbase {
+pub(super) struct Coinbase {
     books: Books,
     subscriptions: usize,
-    symbols: Vec<String>,
 }
 
 impl Behaviour for Coinbase {
@@ -44,15 +43,20 @@ impl Behaviour for Coinbase {
 
     fn answer(&mut self, request: &str) -> Vec<String> {
         assert!(request.contains("\"level2_batch\""), "{request}");
+        let request: Value = serde_json::from_str(request).unwrap();
+        if request["type"] == "unsubscribe" {
+            return Vec::new();
+        }
         self.subscriptions += 1;
         if self.subscriptions == 1 {
             return Vec::new();
         }
-        let snapshot = |symbol: &String| {
+        let snapshot = |symbol: &Value| {
+            let symbol = symbol.as_str().unwrap();
             let [bids, asks] = [Side::Bid, Side::Ask].map(|side| self.books.best(symbol, side, usize::MAX));
             json!({ "type": "snapshot", "product_id": symbol, "bids": bids, "asks": asks }).to_string()
         };
-        self.symbols.iter().map(snapshot).collect()
+        request["product_ids"].as_array().unwrap().iter().map(snapshot).collect()
     }
 
     fn snapshot(&mut self, _: &str) -> Option<String> {
@@ -75,8 +79,7 @@ fn coinbase_after_a_cut_has_the_books_of_the_venue() {
         r#"{{"type":"match","trade_id":9999999999,"side":"sell","size":"1","price":"1","product_id":"{symbol}","sequence":1,"time":"2021-04-17T16:44:37.089723Z"}}"#
     )));
     let place = Place::new(0);
-    let coinbase = Coinbase { symbols: symbols.clone(), ..Coinbase::default() };
-    let server = VenueServer::start(place.folder.path(), script, coinbase);
+    let server = VenueServer::start(place.folder.path(), script, Coinbase::default());
     let mut market = Market::open(&place, &config(&place, &server, "coinbase", &symbols, ""));
     market.read_until_live(|tick| tick["fields"]["TRADE_ID"] == "9999999999");
     market.end();

@@ -26,6 +26,8 @@ pub(crate) enum Step {
     Send(String),
     /// The venue's books change, but the message is not sent.
     Lose(String),
+    /// Sends a message that no book takes note of.
+    Bad(String),
     /// Waits until the books were asked for in all this many times: by HTTPS, or by subscriptions.
     AwaitSnapshots(usize),
     /// Waits until the test [says](VenueServer::go_on) to go on.
@@ -178,6 +180,7 @@ fn play(mut socket: WebSocket<Tls>, shared: &Shared) -> io::Result<()> {
                 lock(shared).behaviour.see(&text);
                 socket.write(Message::text(text)).map_err(io::Error::other)?;
             }
+            Some(Step::Bad(text)) => socket.write(Message::text(text)).map_err(io::Error::other)?,
             Some(Step::Lose(text)) => lock(shared).behaviour.see(&text),
             Some(Step::AwaitSnapshots(wanted)) => {
                 socket.flush().map_err(io::Error::other)?;
