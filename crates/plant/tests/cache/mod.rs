@@ -2,6 +2,7 @@
 use crate::mutations;
 use crate::shared_data;
 
+mod alike;
 mod containers;
 mod holds;
 mod images;
