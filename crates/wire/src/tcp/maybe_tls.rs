@@ -107,7 +107,7 @@ impl MaybeTls {
 mod encrypted {
     use std::io::{self, IoSlice, Read, Write};
 
-    use rustls::{CertificateError, Connection, InvalidMessage};
+    use rustls::{AlertDescription, CertificateError, Connection, InvalidMessage};
 
     use super::{Received, TcpSocket};
     use crate::Error;
@@ -248,6 +248,9 @@ mod encrypted {
             ) => "the peer needs a new certificate; or this machine's clock is wrong",
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
                 "the peer does not speak TLS on this port: both ends need it, or neither"
+            }
+            rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
+                "the peer requires a certificate of this end: set cert and key"
             }
             rustls::Error::AlertReceived(_) => "the peer has ended the handshake: its own messages say why",
             _ => return None,

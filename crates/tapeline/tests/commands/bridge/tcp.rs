@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::tcp_line::follow;
+use tapeline_plant::tick::Flags;
 
 use super::{JOURNAL, Scene, TO_THE_END, number, unbound, wait_for};
 use crate::certificates;
@@ -274,11 +275,12 @@ fn a_plant_below_shows_a_certificate_where_one_is_required() {
     let unknown = format!("{keys}cert = \"self.pem\"\nkey = \"self.key\"\n");
     let (stranger, mut talk) = scene.below_talking("stranger", &unknown, &line_below(tcp));
     hear(&mut talk, "UnknownCA");
-    let mut good = scene.below_tcp("good", &format!("{keys}{CERTIFICATE}"), &line_below(tcp), TO_THE_END);
-    let good = good.says();
+    let mut good = scene.below_tcp("good", &format!("{keys}{CERTIFICATE}"), &line_below(tcp), &[]);
     drop((below, stranger));
+    wait_for(&mut scene.reader("good"), |tick| tick.header.flags.contains(Flags::END_OF_SESSION));
+    good.ask_to_end();
     above.ask_to_end();
-    let above = above.says();
+    let (above, good) = (above.says(), good.says());
     let kept = scene.journal("above");
     assert!(kept.count > 1_000, "{above}");
     assert_eq!(scene.journal("good"), kept, "{good}");
