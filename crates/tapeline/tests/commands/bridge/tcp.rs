@@ -268,9 +268,10 @@ fn a_plant_below_shows_a_certificate_where_one_is_required() {
     let (below, mut talk) = scene.below_talking("without", &keys, &line_below(tcp));
     hear(&mut talk, "CertificateRequired");
     // One that signs itself.
-    let (key, params) =
-        (rcgen::KeyPair::generate().unwrap(), rcgen::CertificateParams::new(["below".to_owned()]));
-    std::fs::write(scene.path("self.pem"), params.unwrap().self_signed(&key).unwrap().pem()).unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(["below".to_owned()]).unwrap();
+    params.distinguished_name.push(rcgen::DnType::CommonName, "somebody else");
+    std::fs::write(scene.path("self.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
     std::fs::write(scene.path("self.key"), key.serialize_pem()).unwrap();
     let unknown = format!("{keys}cert = \"self.pem\"\nkey = \"self.key\"\n");
     let (stranger, mut talk) = scene.below_talking("stranger", &unknown, &line_below(tcp));
