@@ -128,11 +128,6 @@ impl ClockEstimate {
             .filter(|bound| *bound < u32::MAX)
             .map(|bound_ns| ClockDifference { ahead_ns, bound_ns })
     }
-
-    /// Forgets all round trips: another plant is above, or its clock was set.
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ fn of_upstream(upstream: &UpstreamSnapshot) -> String {
         [upstream.sequence, upstream.behind, upstream.recovered].map(thousands);
     let mut text = format!(
         "\nupstream     session {}, up to tick {sequence}, {behind} behind; {recovered} requested again, {} times left to the catch-up server",
-        shown(&upstream.session),
+        if upstream.session.is_empty() { "none seen".to_owned() } else { shown(&upstream.session) },
         thousands(upstream.left_lines)
     );
     text.push_str(&drivers_lost(upstream.drivers_lost));
