@@ -13,6 +13,9 @@ mod bare;
 mod lossy;
 mod page;
 mod plants;
+#[path = "../hub/process.rs"]
+#[allow(dead_code, reason = "the other bench asks what a plant said when it was ready")]
+mod process;
 #[path = "../hub/turns.rs"]
 #[allow(dead_code, reason = "the other benches compare pairs")]
 mod turns;

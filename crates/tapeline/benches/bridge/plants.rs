@@ -1,13 +1,11 @@
 //! Two plants of the binary with a bridge between them, and this process as a reader of the one below.
 
-use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use serde_json::Value;
 use tapeline_measure::{Clock, Recorder};
 use tapeline_node::ticks::{self, Next};
 use tapeline_perf::path::{Ending, Hop, Meter, PathReport};
@@ -16,6 +14,7 @@ use tapeline_plant::tick::Flags;
 use tapeline_ring::{Name, Start, Subscriber, Wait};
 
 use crate::lossy::Lossy;
+use crate::process::PlantProcess;
 use crate::{Carrier, LOST_OF, Turn, WARM_UP};
 
 /// Writes the messages of a simulated exchange at this rate.
@@ -30,10 +29,9 @@ pub(crate) fn day(folder: &Path, rate: u64, seconds: u64) -> anyhow::Result<Path
     Ok(day)
 }
 
-/// A plant of its own process.
+/// A plant, and its ring.
 struct Plant {
-    child: Child,
-    says: BufReader<ChildStdout>,
+    process: PlantProcess,
     ring: Name,
 }
 
@@ -42,32 +40,9 @@ impl Plant {
         let ring = format!("bench-bridge-{name}-{}", std::process::id());
         let config = folder.join(format!("{name}.toml"));
         std::fs::write(&config, format!("[plant]\nring = \"{ring}\"\nring_size = \"64MiB\"\n{text}"))?;
-        let said = folder.join(format!("{name}.said"));
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tapeline"))
-            .args(["plant", "--until-end-of-session", "--format", "json", "--config"])
-            .arg(&config)
-            .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(&said)?)
-            .spawn()
-            .context("cannot start a plant")?;
-        let says = BufReader::new(child.stdout.take().context("the plant's output")?);
-        let mut plant = Self { child, says, ring: Name::new(&ring)? };
-        plant.line().with_context(|| std::fs::read_to_string(said).unwrap_or_default())?;
-        Ok(plant)
-    }
-
-    fn line(&mut self) -> anyhow::Result<Value> {
-        let mut line = String::new();
-        self.says.read_line(&mut line)?;
-        serde_json::from_str(&line).with_context(|| format!("the plant said {line:?}"))
-    }
-}
-
-impl Drop for Plant {
-    fn drop(&mut self) {
-        // Has no effect on one that has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+        let process = PlantProcess::begin(command, &config, &folder.join(format!("{name}.said")))?;
+        Ok(Self { process, ring: Name::new(&ring)? })
     }
 }
 
@@ -172,7 +147,7 @@ impl Plants {
         let clock = Clock::with(note.context("the plant above has no clock")?.calibration);
         let ring = self.below.as_ref().map_or(&self.above.ring, |below| &below.ring);
         let report = read(ring, clock)?;
-        let last = self.below.as_mut().unwrap_or(&mut self.above).line()?;
+        let last = self.below.as_mut().unwrap_or(&mut self.above).process.line()?;
         let recovered = last["upstream"]["recovered"].as_u64().unwrap_or(0);
         let latencies = report.latencies()?;
         let found = latencies.into_iter().find(|(hop, _)| *hop == Hop::SequencedToReceived);

@@ -1,8 +1,6 @@
 //! A feed, the whole way: an exchange's datagrams into the binary's own plant, with the hub in it, to one client over TCP.
 
-use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::process::{Child, ChildStdout, Stdio};
 use std::thread::ScopedJoinHandle;
 
 use anyhow::Context;
@@ -12,6 +10,7 @@ use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use crate::clients::Clients;
 use crate::day::{Day, SentDay};
+use crate::process::PlantProcess;
 use crate::{Bench, SERVICE, TURN, say, since, spent};
 
 /// Messages of the feed a second that are tried over UDP, one rate after the other until one is too much: of the simulated
@@ -46,59 +45,24 @@ impl Carried {
     }
 }
 
-/// A plant of its own process, on both cores: its thread on the near one, its hub's on the far one.
-struct Plant {
-    child: Child,
-    says: BufReader<ChildStdout>,
-    ready: Value,
-}
-
-impl Plant {
-    /// `source`: the feed's keys, a file or lines.
-    fn begin(bench: &mut Bench, day: &Day, source: &str, is_served: bool) -> anyhow::Result<Self> {
-        let ring = bench.ring()?;
-        let on = |core: Option<usize>| core.map_or(String::new(), |core| format!("cpu = {core}\n"));
-        let mut text = format!(
-            "[plant]\nname = \"{SERVICE}\"\nring = \"{ring}\"\n{}\
-             [[feed]]\nname = \"exchange\"\nprotocol = \"itch50-moldudp64\"\nstale_after = \"0s\"\n{source}\n",
-            on(bench.near)
-        );
-        if is_served {
-            text.push_str(&format!(
-                "[hub]\nport = 0\n{}unknown = \"wait\"\nslow = \"cut\"\nslow_bytes = \"256MiB\"\nslow_messages = 10000000\n",
-                on(bench.far)
-            ));
-        }
-        let folder = day.folder();
-        let config = folder.join("plant.toml");
-        std::fs::write(&config, text)?;
-        let mut command = bench.on_both(env!("CARGO_BIN_EXE_tapeline"));
-        command.args(["plant", "--until-end-of-session", "--format", "json", "--config"]).arg(&config);
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(folder.join("said"))?)
-            .spawn()
-            .context("cannot start the plant")?;
-        let says = BufReader::new(child.stdout.take().context("the plant's output")?);
-        let mut plant = Self { child, says, ready: Value::Null };
-        let said = || std::fs::read_to_string(folder.join("said")).unwrap_or_default();
-        plant.ready = plant.line().with_context(|| format!("the plant did not begin: {}", said()))?;
-        Ok(plant)
+/// Starts a plant on both cores: its thread on the near one, its hub's on the far one. `source`: the feed's keys, a file or lines.
+fn begin_plant(bench: &mut Bench, day: &Day, source: &str, is_served: bool) -> anyhow::Result<PlantProcess> {
+    let ring = bench.ring()?;
+    let on = |core: Option<usize>| core.map_or(String::new(), |core| format!("cpu = {core}\n"));
+    let mut text = format!(
+        "[plant]\nname = \"{SERVICE}\"\nring = \"{ring}\"\n{}\
+         [[feed]]\nname = \"exchange\"\nprotocol = \"itch50-moldudp64\"\nstale_after = \"0s\"\n{source}\n",
+        on(bench.near)
+    );
+    if is_served {
+        text.push_str(&format!(
+            "[hub]\nport = 0\n{}unknown = \"wait\"\nslow = \"cut\"\nslow_bytes = \"256MiB\"\nslow_messages = 10000000\n",
+            on(bench.far)
+        ));
     }
-
-    fn line(&mut self) -> anyhow::Result<Value> {
-        let mut line = String::new();
-        self.says.read_line(&mut line)?;
-        serde_json::from_str(&line).with_context(|| format!("the plant said {line:?}"))
-    }
-}
-
-impl Drop for Plant {
-    fn drop(&mut self) {
-        // Has no effect on one that has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    let config = day.folder().join("plant.toml");
+    std::fs::write(&config, text)?;
+    PlantProcess::begin(bench.on_both(env!("CARGO_BIN_EXE_tapeline")), &config, &day.folder().join("said"))
 }
 
 /// A moment: how many updates the client had, and the processor time of plant, hub and client.
@@ -110,7 +74,7 @@ struct Moment {
 }
 
 impl Moment {
-    fn now(updates: u64, plant: &Plant) -> Self {
+    fn now(updates: u64, plant: &PlantProcess) -> Self {
         let mut used_ns = [0, 0, spent::of_this_thread().unwrap_or(0)];
         for (name, ns) in spent::of_threads(plant.child.id()) {
             used_ns[usize::from(name == "hub")] += ns;
@@ -148,7 +112,7 @@ impl Bench {
     /// What the plant turns over with nobody on its ring.
     fn plant_alone(&mut self, day: &Day) -> anyhow::Result<Carried> {
         say("the plant alone");
-        let mut plant = Plant::begin(self, day, &from_file(day), false)?;
+        let mut plant = begin_plant(self, day, &from_file(day), false)?;
         let begun = monotonic_ns();
         let report = plant.line()?;
         let took_s = (monotonic_ns() - begun) as f64 / 1e9;
@@ -179,7 +143,7 @@ impl Bench {
             ),
             None => from_file(day),
         };
-        let mut plant = Plant::begin(self, day, &source, true)?;
+        let mut plant = begin_plant(self, day, &source, true)?;
         let address = plant.ready["hub"].as_str().context("where the hub listens")?.parse()?;
         let mut clients = Clients::new(0)?;
         clients.may_end = true;
@@ -297,7 +261,7 @@ fn tried(mut once: impl FnMut() -> anyhow::Result<Carried>) -> anyhow::Result<Ca
 
 /// Reads until the hub ends the connection. The moment at which every stock had its image, one shortly before the end, and when the
 /// last update came.
-fn read(clients: &mut Clients, plant: &Plant, stocks: u64) -> anyhow::Result<(Moment, Moment, u64)> {
+fn read(clients: &mut Clients, plant: &PlantProcess, stocks: u64) -> anyhow::Result<(Moment, Moment, u64)> {
     clients.until("the last image", |clients| clients.tally.images >= stocks || clients.is_over)?;
     let begun = Moment::now(clients.tally.updates, plant);
     let (mut last, mut last_ns) = (begun, begun.at_ns);

@@ -18,6 +18,7 @@ mod feed;
 mod messages;
 mod page;
 mod peers;
+mod process;
 mod publisher;
 mod relay;
 mod served;
