@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use serde_json::Value;
 use tapeline_measure::{Clock, Recorder};
 use tapeline_node::ticks::{self, Next};
 use tapeline_perf::path::{Ending, Hop, Meter, PathReport};
@@ -147,7 +148,15 @@ impl Plants {
         let clock = Clock::with(note.context("the plant above has no clock")?.calibration);
         let ring = self.below.as_ref().map_or(&self.above.ring, |below| &below.ring);
         let report = read(ring, clock)?;
-        let last = self.below.as_mut().unwrap_or(&mut self.above).process.line()?;
+        let mut last = Value::Null;
+        // The plant above answers for a while after its end. One that is killed leaves files in shared memory.
+        for plant in self.below.iter_mut().chain([&mut self.above]) {
+            let said = plant.process.line()?;
+            plant.process.child.wait()?;
+            if last.is_null() {
+                last = said;
+            }
+        }
         let recovered = last["upstream"]["recovered"].as_u64().unwrap_or(0);
         let latencies = report.latencies()?;
         let found = latencies.into_iter().find(|(hop, _)| *hop == Hop::SequencedToReceived);
