@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use tapeline_console::output::{self, Format, Progress, table};
 use tapeline_console::stop::Stop;
 use tapeline_journal::{Directory, Ends, Error, Lost, Next, Reader, Tail};
@@ -24,11 +25,18 @@ const LOOK_EVERY: u64 = 1 << 16;
     130 if interrupted before the end. A last record that a crash left incomplete is not damage: the plant cuts it off \
     at its next start. Sequence numbers that the journal itself records as missing are listed.\n\nExamples:\n  \
     tapeline journal verify /var/lib/tapeline/journal\n  \
-    tapeline journal verify journal --from-sequence 1000000 --format json"
+    tapeline journal verify journal --from-sequence 1000000 --format json\n  \
+    tapeline journal verify journal --digest   # the same line from the journals of two hosts: the same ticks"
 )]
 pub(crate) struct Verify {
     #[command(flatten)]
     place: Place,
+    /// Stop after the tick with this sequence number
+    #[arg(long, value_name = "N")]
+    to_sequence: Option<u64>,
+    /// Print the SHA-256 digest of the ticks, to compare journals of several hosts
+    #[arg(long)]
+    digest: bool,
     /// Output format
     #[arg(long, default_value = "table")]
     format: Format,
@@ -42,6 +50,10 @@ struct Tally {
     last: Option<(u64, Nanos)>,
     missing: u64,
     holes: Vec<(u64, u64)>,
+    /// Over sequence, length (both 8 bytes, little-endian) and bytes of each tick, if asked for.
+    digest: Option<Sha256>,
+    /// The last sequence to read.
+    to: Option<u64>,
     /// The user ended it before the journal's end.
     is_interrupted: bool,
     /// How the journal ends; `None` if this was not checked.
@@ -83,7 +95,8 @@ impl Verify {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let mut reader = self.place.open()?;
-        let mut tally = Tally::default();
+        let digest = self.digest.then(Sha256::new);
+        let mut tally = Tally { digest, to: self.to_sequence, ..Tally::default() };
         let outcome = tally.read_to_the_end(&mut reader, || stop.requested());
         let segments = reader.segments().count();
         match self.format {
@@ -141,7 +154,7 @@ impl Tally {
         is_to_stop: impl Fn() -> bool,
     ) -> Result<Option<Tail>, Error> {
         let mut tail = self.read(reader, &is_to_stop)?;
-        if self.is_interrupted {
+        if self.is_interrupted || self.to.is_some() {
             return Ok(tail);
         }
         self.ends = reader.ends()?;
@@ -175,12 +188,19 @@ impl Tally {
                 }
             }
             match reader.next()? {
+                Next::Record(record) if self.to.is_some_and(|to| record.seq > to) => return Ok(None),
                 Next::Record(record) => {
                     self.records += 1;
                     self.bytes += record.body.len() as u64;
+                    if let Some(digest) = &mut self.digest {
+                        digest.update(record.seq.to_le_bytes());
+                        digest.update((record.body.len() as u64).to_le_bytes());
+                        digest.update(record.body);
+                    }
                     self.first.get_or_insert((record.seq, record.time));
                     self.last = Some((record.seq, record.time));
                 }
+                Next::Missing { from, .. } if self.to.is_some_and(|to| from > to) => return Ok(None),
                 Next::Missing { from, to } => {
                     self.missing += to - from + 1;
                     if self.holes.len() < MOST_HOLES {
@@ -190,6 +210,11 @@ impl Tally {
                 Next::End => return reader.ending(),
             }
         }
+    }
+
+    /// The digest of the ticks read so far, in hexadecimal.
+    fn shown_digest(&self) -> Option<String> {
+        self.digest.clone().map(|digest| format!("{:x}", digest.finalize()))
     }
 
     /// All members, as in `docs/journal.md`.
@@ -210,6 +235,7 @@ impl Tally {
             "first": end(self.first),
             "last": end(self.last),
             "missing": self.missing,
+            "digest": self.shown_digest(),
             "holes": holes.collect::<Vec<_>>(),
             "torn": torn,
             "damage": damage,
@@ -233,6 +259,9 @@ impl Tally {
         output::print(&format!(
             "{ticks} ticks of {bytes} bytes in {segments} segments, {missing} missing\n\n{ends}"
         ))?;
+        if let Some(digest) = self.shown_digest() {
+            output::print(&format!("SHA-256 of the ticks: {digest}"))?;
+        }
         for (from, to) in &self.holes {
             output::print(&format!("missing: {from} to {to}"))?;
         }

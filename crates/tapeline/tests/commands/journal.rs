@@ -101,6 +101,32 @@ fn a_journal_is_verified_and_looked_into() {
     assert!(people.contains("2005 to 2010") && people.contains("2011"), "{people}");
 }
 
+/// Journals in which the same ticks are cut into other segments have the same digest; one tick more, or one that is missing, makes another.
+#[test]
+fn the_digest_is_that_of_the_ticks() {
+    let digest = |ticks: &[u64], options: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        // Each start of a writer begins a segment.
+        for ticks in ticks.chunk_by(|before, next| before + 1 == *next) {
+            keep(folder.path(), ticks.iter().copied());
+        }
+        let options = [options, &["--digest", "--format", "json"]].concat();
+        let found = report(&run(folder.path(), "verify", &options));
+        (found["ticks"].clone(), found["digest"].as_str().unwrap().to_owned())
+    };
+    let range = |from, to| (from..=to).collect::<Vec<u64>>();
+    let whole = digest(&range(1, 30), &[]);
+    assert_eq!((whole.0.as_u64(), whole.1.len()), (Some(30), 64));
+    assert_eq!(digest(&range(1, 40), &["--to-sequence", "30"]), whole);
+    assert_ne!(digest(&range(1, 40), &[]).1, whole.1);
+    let holed = [range(1, 20), range(22, 40)].concat();
+    assert_ne!(digest(&holed, &["--to-sequence", "30"]).1, whole.1);
+    let common = ["--from-sequence", "22", "--to-sequence", "30"];
+    assert_eq!(digest(&holed, &common), digest(&range(1, 30), &common));
+    // The hole is behind the last tick that is read.
+    assert_eq!(digest(&holed, &["--to-sequence", "20"]), digest(&range(1, 20), &[]));
+}
+
 /// 50,000 ticks as JSON values take 200 MB, as text 15.
 #[test]
 fn ticks_are_written_while_they_are_read() {
