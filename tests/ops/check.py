@@ -189,10 +189,10 @@ class Plant:
         to = f"127.0.0.1:{self.feed_port}"
         return self.world.tool("feed", "simulate", "--to", to, "--rate", rate, "--duration", "600s", *words)
 
-    def send(self, sequence, *messages):
+    def send(self, sequence, *messages, session=b"OPS"):
         """A datagram of MoldUDP64 with these messages; without any, a heartbeat."""
         blocks = b"".join(struct.pack(">H", len(message)) + message for message in messages)
-        header = b"OPS       " + struct.pack(">QH", sequence, len(messages))
+        header = session.ljust(10) + struct.pack(">QH", sequence, len(messages))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
             out.sendto(header + blocks, ("127.0.0.1", self.feed_port))
 
@@ -250,6 +250,16 @@ def messages_are_lost_and_broken(world):
     world.fires("TapelineFeedMalformed", plant)
     world.clears("TapelineFeedMissing", plant)
     world.clears("TapelineFeedMalformed", plant)
+
+
+@fault("TapelineFeedSuspect")
+def plant_starts_in_the_middle_of_a_session(world):
+    plant = Plant(world, "late")
+    plant.send(500, EVENT)
+    world.fires("TapelineFeedSuspect", plant)
+    plant.send(1, EVENT, session=b"NEXT")
+    plant.send(2, EVENT, session=b"NEXT")
+    world.clears("TapelineFeedSuspect", plant)
 
 
 @fault("TapelineKernelDrops")
@@ -319,16 +329,29 @@ def publisher_goes(world):
 
 @fault("TapelineRingFull", "TapelineReaderEvicted")
 def reader_stops(world):
+    plant = Plant(world, "waits", plant='ring_size = "256KiB"\nstall_limit = "600s"')
+    plant.exchange(rate="20k")
+    reader = stopped_reader(world, plant)
+    # While the plant still waits for the reader, not only afterwards.
+    world.fires("TapelineRingFull", plant)
+    reader.kill()
+    world.clears("TapelineRingFull", plant)
+
     plant = Plant(world, "reader", plant='ring_size = "256KiB"')
     plant.exchange(rate="20k")
-    reader = world.tool("plant", "watch", "--ring", plant.name, "--duration", "600s")
-    until("the reader", lambda: world.query(f'tapeline_ring_reader_lag_bytes{{instance="{plant.web}", pid="{reader.pid}"}}'))
-    reader.send_signal(signal.SIGSTOP)
+    reader = stopped_reader(world, plant)
     world.fires("TapelineRingFull", plant)
     world.fires("TapelineReaderEvicted", plant)
     reader.kill()
     world.clears("TapelineRingFull", plant)
     world.clears("TapelineReaderEvicted", plant)
+
+
+def stopped_reader(world, plant):
+    reader = world.tool("plant", "watch", "--ring", plant.name, "--duration", "600s")
+    until("the reader", lambda: world.query(f'tapeline_ring_reader_lag_bytes{{instance="{plant.web}", pid="{reader.pid}"}}'))
+    reader.send_signal(signal.SIGSTOP)
+    return reader
 
 
 @fault("TapelineThreadSilent", "TapelineTicksMissed")

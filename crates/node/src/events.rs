@@ -109,11 +109,13 @@ pub(crate) enum Kind {
     Venue,
     /// A plant above or below, or its datagrams.
     Bridge,
+    /// A feed: its states, its gaps.
+    Feed,
 }
 
 impl Kind {
     /// All kinds, each with its name, in the order of their declaration: a kind is the index of its entry.
-    const ALL: [(Self, &str); 13] = [
+    const ALL: [(Self, &str); 14] = [
         (Self::Login, "hub: logins"),
         (Self::Gone, "hub: sessions that are gone"),
         (Self::Refused, "hub: refused logins"),
@@ -127,6 +129,7 @@ impl Kind {
         (Self::Accept, "ports that cannot accept connections"),
         (Self::Venue, "venues"),
         (Self::Bridge, "bridge"),
+        (Self::Feed, "feeds"),
     ];
 }
 

@@ -22,6 +22,7 @@ use crate::error::Context;
 use crate::events::Events;
 use crate::hub::{Joining, RunningHub};
 use crate::image_server;
+use crate::inputs::feed_log::FeedLog;
 use crate::inputs::intake::{Complaints, LONGEST_SLEEP, Source};
 use crate::inputs::recorded::Recorded;
 use crate::inputs::recovery::Recovery;
@@ -60,39 +61,15 @@ const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
 /// One feed with its sockets, or the file or the stream that takes their place.
 struct Inlet {
-    name: String,
     channel: Channel,
     source: Source,
     file: Option<Recorded>,
     stream: Option<VenueInput>,
     recovery: Option<Recovery>,
-    /// The first sequence number of a late start, as last reported to the operator.
-    told_late: Option<u64>,
-    /// Whether it was reported that there is no item left for new symbols.
-    has_said_no_place: bool,
+    log: FeedLog,
 }
 
 impl Inlet {
-    /// Warns once if a session was received only from its middle on, with the consequence and the remedy.
-    fn tell_late(&mut self, events: &Events) {
-        let late = self.channel.begun_late_at();
-        if late != self.told_late
-            && let Some(first) = late
-        {
-            let with =
-                if self.recovery.is_some() { "asks [feed.recovery]" } else { "with [feed.recovery] asks" };
-            events.with("feed", &self.name).warning_with(
-                format_args!(
-                    "feed {}: message {first} of the session was the first received: items are suspect until the next \
-                     session, because books lack the earlier messages",
-                    self.name
-                ),
-                format!("start = \"from-one\" {with} for the earlier messages"),
-            );
-        }
-        self.told_late = late;
-    }
-
     /// Takes what comes from a file or a stream instead of lines; returns the number of messages.
     fn take_beside_lines(
         &mut self,
@@ -117,6 +94,7 @@ impl Inlet {
 }
 
 struct Running {
+    ring: tapeline_ring::Name,
     inlets: Vec<Inlet>,
     /// The plant above, in place of all other inputs.
     upstream: Option<Upstream>,
@@ -496,6 +474,7 @@ impl Running {
         }
         items = items.share(shares, config.reserved_items);
         let mut running = Self {
+            ring: config.ring.clone(),
             inlets,
             upstream,
             sources,
@@ -656,7 +635,6 @@ impl Running {
     fn write_note(&mut self) {
         self.publish_figures();
         self.events.left_out(self.clock.now());
-        self.say_who_has_no_place();
         if let Some(each_second) = &mut self.each_second {
             each_second();
         }
@@ -678,24 +656,14 @@ impl Running {
         ring.set_note(note.to_words());
         let evicted = ring.evicted();
         if evicted > self.evicted {
-            let count = evicted - self.evicted;
+            let name = &self.ring;
+            let who =
+                tapeline_ring::inspect(name).map(|view| crate::report::evicted(&view)).unwrap_or_default();
             self.events.warning(format_args!(
-                "{count} subscribers of the ring read nothing for the stall limit and lost their position"
+                "{} subscribers of the ring {name} read nothing for the stall limit and lost their position: {who}",
+                evicted - self.evicted
             ));
             self.evicted = evicted;
-        }
-    }
-
-    /// Warns once for each feed that has no items left for new symbols.
-    fn say_who_has_no_place(&mut self) {
-        for inlet in &mut self.inlets {
-            if inlet.channel.counters().items_refused > 0 && !inlet.has_said_no_place {
-                inlet.has_said_no_place = true;
-                self.events.with("feed", &inlet.name).warning_with(
-                    format_args!("feed {}: the item limit is reached: ticks of new symbols have no item", inlet.name),
-                    "raise max_items in [plant], unless the feed sends invalid symbols; reserved_items is the number guaranteed to each feed",
-                );
-            }
         }
     }
 
@@ -727,7 +695,10 @@ impl Running {
         figures.is_name_removed = self.is_name_removed;
         figures.items = self.sequencer.items().len();
         (figures.stalls, figures.stalled_ns) = (stalls, stalled_ns);
-        self.inlets.iter_mut().for_each(|inlet| inlet.tell_late(&self.events));
+        let now = figures.at;
+        for inlet in &mut self.inlets {
+            inlet.log.look(now, &inlet.channel, inlet.source.kernel_drops());
+        }
         figures.feeds.clear();
         figures.feeds.extend(self.inlets.iter_mut().map(|inlet| FeedFigures {
             state: inlet.channel.state(),
@@ -815,16 +786,7 @@ impl Inlet {
             }
             _ => Source::inline(receivers),
         };
-        Ok(Self {
-            name: feed.name.clone(),
-            channel,
-            source,
-            file,
-            stream,
-            recovery,
-            told_late: None,
-            has_said_no_place: false,
-        })
+        Ok(Self { channel, source, file, stream, recovery, log: FeedLog::new(feed, events) })
     }
 
     /// Opens the sockets of a feed's lines.
@@ -872,17 +834,20 @@ impl Inlet {
     }
 }
 
-/// While a subscriber keeps the ring full: names it once a second, until it moves or a stop is requested.
+/// While a subscriber keeps the ring full: names it after 1 s, 2 s, 4 s and so on, and at least once a minute, until it moves or a stop is
+/// requested.
 fn on_stall(ring: tapeline_ring::Name, stop: Stop, events: Events) -> tapeline_plant::OnStall {
-    let mut said = 0;
+    let (mut said, mut next) = (0, 1);
     Box::new(move |_, stalled| {
-        if stalled.as_secs() > said {
-            said = stalled.as_secs();
+        let seconds = stalled.as_secs();
+        if seconds < said {
+            (said, next) = (0, 1);
+        }
+        if seconds >= next {
+            (said, next) = (seconds, seconds + seconds.min(60));
             let holders =
                 tapeline_ring::inspect(&ring).map(|view| crate::report::slowest(&view)).unwrap_or_default();
-            events.warning(format_args!("the ring {ring} has been full for {said} s: {holders}"));
-        } else if stalled.as_secs() < said {
-            said = 0;
+            events.warning(format_args!("the ring {ring} has been full for {seconds} s: {holders}"));
         }
         !stop.is_requested()
     })

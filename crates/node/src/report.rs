@@ -444,9 +444,16 @@ impl PlantReport {
 pub fn slowest(view: &tapeline_ring::Snapshot) -> String {
     match view.subscribers.iter().filter(|one| !one.evicted).max_by_key(|subscriber| subscriber.lag_bytes) {
         Some(slow) => format!(
-            "subscriber {} (process {}) has not released {} bytes; end it, or see all with `tapeline ring stat`",
-            slow.label, slow.pid, slow.lag_bytes
+            "subscriber {} (process {}) has not released {} bytes; end it, or let it go on (`ps -o stat,cmd -p {}`: T is stopped, `kill -CONT {}`)",
+            slow.label, slow.pid, slow.lag_bytes, slow.pid, slow.pid
         ),
         None => "no subscriber is registered".to_owned(),
     }
+}
+
+/// Returns the evicted subscribers that are still registered, for an operator.
+pub(crate) fn evicted(view: &tapeline_ring::Snapshot) -> String {
+    let evicted = view.subscribers.iter().filter(|one| one.evicted);
+    let named: Vec<_> = evicted.map(|one| format!("{} (process {})", one.label, one.pid)).collect();
+    if named.is_empty() { "gone meanwhile".to_owned() } else { named.join(", ") }
 }

@@ -72,6 +72,8 @@ pub struct ChannelCounters {
     pub missing: u64,
     /// Gaps of missing messages.
     pub gaps: u64,
+    /// The first and the last message of the latest gap; zeros if there was none.
+    pub last_gap: (u64, u64),
     /// Gaps of more messages than any feed sends ([`line::LARGEST_GAP`]).
     pub absurd_gaps: u64,
     /// Ticks published under item 0 because the service is full, or its free places are reserved for other sources.

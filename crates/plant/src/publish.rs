@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use tapeline_measure::monotonic_ns;
 
+/// Between two looks at a ring that has been full for a while.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
+
 /// The reason why a tick was not published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -124,7 +127,8 @@ impl RingPublish {
         self.ring.close()
     }
 
-    /// Polls until `claim` succeeds, and yields the core so that a subscriber on it can free capacity.
+    /// Polls until `claim` succeeds, and yields the core so that a subscriber on it can free capacity. A subscriber that takes longer than a
+    /// scheduler's turn is looked at 10,000 times a second, so that waiting for it takes no core.
     #[cold]
     fn wait_for_room(
         &mut self,
@@ -138,7 +142,8 @@ impl RingPublish {
             match claim(&mut self.ring) {
                 Ok(()) => break Ok(()),
                 Err(tapeline_ring::Refused::TooLong) => break Err(self.too_long(len)),
-                Err(tapeline_ring::Refused::Full) => std::thread::yield_now(),
+                Err(tapeline_ring::Refused::Full) if asked == begun => std::thread::yield_now(),
+                Err(tapeline_ring::Refused::Full) => std::thread::sleep(BETWEEN_LOOKS),
             }
             let now = monotonic_ns();
             if now - asked >= 100_000_000 {

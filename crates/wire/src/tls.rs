@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
@@ -237,7 +237,10 @@ fn roots(pem: &[u8]) -> Result<RootCertStore, Error> {
 
 /// A chain and its key, which must belong together.
 fn certified(chain: &[u8], key: &[u8]) -> Result<CertifiedKey, Error> {
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|cause| unfit("the private key", cause))?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|cause| match cause {
+        pem::Error::NoItemsFound => unfit("the private key", "the file has no -----BEGIN PRIVATE KEY-----"),
+        cause => unfit("the private key", cause),
+    })?;
     CertifiedKey::from_der(certificates(chain)?, key, &rustls::crypto::ring::default_provider())
         .map_err(|cause| unfit("the certificate and key", cause))
 }
@@ -260,7 +263,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
         .collect::<Result<_, _>>()
         .map_err(|cause| unfit("a certificate", cause))?;
     if certificates.is_empty() {
-        return Err(unfit("a certificate", "there is none in this PEM text"));
+        return Err(unfit("a certificate", "the file has no -----BEGIN CERTIFICATE-----"));
     }
     Ok(certificates)
 }

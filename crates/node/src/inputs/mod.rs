@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `intake.rs` | a feed's lines: sockets, and the pool between two threads |
+//! | `feed_log.rs` | a feed's changes of state and its losses, for the operator |
 //! | `recovery.rs`, `recovery`, `soup.rs` | missing messages: requests over UDP and SoupBinTCP |
 //! | `recorded.rs` | a file instead of lines |
 //! | `venue.rs`, `venue` | the public stream of a crypto venue instead of lines |
@@ -10,6 +11,7 @@
 //! | `upstream.rs`, `upstream` | another plant, whose ticks are taken as they stand: lines, re-requests, catching up |
 //! | `queue.rs` | demand of clients on its way to the sources, and rows of kdb+ clients |
 
+pub(crate) mod feed_log;
 pub(crate) mod intake;
 pub mod queue;
 pub(crate) mod recorded;

@@ -400,6 +400,7 @@ impl Stage {
     ) -> Result<(), Refused> {
         self.wake(time, to)?;
         self.counters.gaps += 1;
+        self.counters.last_gap = (first, last);
         match (last - first.min(last)).saturating_add(1) {
             missing @ ..=LARGEST_GAP => {
                 self.counters.missing = self.counters.missing.saturating_add(missing);

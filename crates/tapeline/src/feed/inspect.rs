@@ -23,8 +23,8 @@ use super::tally::FeedTally;
 
 /// A year. Waiting loses nothing when the end is known: a message late in a file is no gap.
 const PATIENCE_NS: u64 = 365 * 86_400 * 1_000_000_000;
-/// Maximum number of destinations of one capture that are counted separately; others share one count.
-const MOST_DESTINATIONS: usize = 64;
+/// Maximum number of destinations of one capture, and of senders to each, that are counted separately; others share one count.
+const MOST_ADDRESSES: usize = 64;
 /// Number of datagrams or messages between two checks for a stop request.
 const LOOK_EVERY: u64 = 4_096;
 
@@ -207,7 +207,11 @@ impl<'r> Source<'r> {
         loop {
             match self.capture.next() {
                 Ok(Some(datagram)) => {
-                    self.report.saw(datagram.time, datagram.destination, datagram.payload.len());
+                    self.report.saw(
+                        datagram.time,
+                        (datagram.source, datagram.destination),
+                        datagram.payload.len(),
+                    );
                     if only.is_some_and(|only| only != datagram.destination) {
                         continue;
                     }
@@ -318,13 +322,17 @@ pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
 }
 
 impl FileReport {
-    fn saw(&mut self, time: Nanos, destination: SocketAddr, bytes: usize) {
+    fn saw(&mut self, time: Nanos, (source, destination): (SocketAddr, SocketAddr), bytes: usize) {
         self.first_ns.get_or_insert(time.0);
         self.last_ns = Some(time.0);
         self.max_payload = self.max_payload.max(bytes);
         let destination = destination.to_string();
-        let is_counted = self.dest.len() < MOST_DESTINATIONS || self.dest.contains_key(&destination);
-        *self.dest.entry(if is_counted { destination } else { "others".to_owned() }).or_default() += 1;
+        let is_counted = self.dest.len() < MOST_ADDRESSES || self.dest.contains_key(&destination);
+        let destination = if is_counted { destination } else { "others".to_owned() };
+        *self.dest.entry(destination.clone()).or_default() += 1;
+        let (senders, source) = (self.senders.entry(destination).or_default(), source.to_string());
+        let is_counted = senders.len() < MOST_ADDRESSES || senders.contains_key(&source);
+        *senders.entry(if is_counted { source } else { "others".to_owned() }).or_default() += 1;
     }
 
     fn counted(&mut self, counts: &Counts) {

@@ -37,6 +37,9 @@ pub(super) struct FileReport {
     /// Datagrams by destination.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) dest: BTreeMap<String, u64>,
+    /// Datagrams by destination and sender.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) senders: BTreeMap<String, BTreeMap<String, u64>>,
     #[serde(rename = "pcap_first_ns", skip_serializing_if = "Option::is_none")]
     pub(super) first_ns: Option<u64>,
     #[serde(rename = "pcap_last_ns", skip_serializing_if = "Option::is_none")]
@@ -184,6 +187,10 @@ fn files_table(findings: &Findings) -> String {
     for file in &findings.files {
         for (destination, count) in &file.dest {
             text.push_str(&format!("\n{}: {} datagrams to {destination}", file.name, thousands(*count)));
+            let senders = file.senders.get(destination).filter(|senders| senders.len() > 1);
+            for (sender, count) in senders.into_iter().flatten() {
+                text.push_str(&format!("\n  {} of them from {sender}", thousands(*count)));
+            }
         }
         for (reason, count) in &file.skipped {
             text.push_str(&format!("\n{}: {} packets left out: {reason}", file.name, thousands(*count)));
@@ -274,6 +281,7 @@ fn line_json(line: &LineStatistics) -> Value {
         // Messages that never arrived on this line.
         "missing_messages": line.missing(),
         "stale_session_packets": line.stale_session,
+        "stray_packets": line.strays,
         "absurd_packets": line.absurd,
         "trailing_bytes": line.trailing_bytes,
         "malformed": line.malformed_by_reason().collect::<BTreeMap<_, _>>(),
@@ -308,6 +316,7 @@ fn feed_tables(findings: &Findings) -> String {
     for (letter, line) in lines(findings) {
         for (reason, count) in [
             ("of another session", line.stale_session),
+            ("of another session or numbering, which no second packet confirms", line.strays),
             ("sequences that cannot be (0, or far ahead)", line.absurd),
         ] {
             if count > 0 {

@@ -668,7 +668,7 @@ impl Source<'_> {
 
     /// One line of a feed; errors go to the faults.
     fn line(&self, at: usize, raw: RawLine) -> Option<Line> {
-        let address = raw.address.get_ref().parse().map_err(|_| {
+        let address = raw.address.get_ref().parse::<SocketAddrV4>().map_err(|_| {
             let what = format!("address \"{}\" is not an IPv4 address with a port", raw.address.get_ref());
             self.wrong(raw.address.span(), what, "such as address = \"233.54.12.111:26477\"")
         });
@@ -680,6 +680,13 @@ impl Source<'_> {
                 self.wrong(source.span(), what, "leave source out to take datagrams from every sender")
             })),
         };
+        if let (Some(source), Some(address)) = (&raw.source, address)
+            && !address.ip().is_multicast()
+        {
+            let what = format!("a source can be chosen for a multicast group only, and {address} is not one");
+            let hint = "leave source out; a firewall can refuse the datagrams of other senders";
+            self.sound(Err::<(), _>(self.wrong(source.span(), what, hint)));
+        }
         let interface = raw.interface.as_ref().map_or("127.0.0.1", |i| i.get_ref().as_str());
         let found = tapeline_wire::interface::find(interface).map_err(|error| {
             let span = raw.interface.as_ref().map_or_else(|| raw.address.span(), Spanned::span);
@@ -748,6 +755,12 @@ mod tests {
         let said = complaint(&bad);
         let expected = "plant.toml:7:11: address \"239.1.1.1\" is not an IPv4 address with a port";
         assert!(said.contains(expected), "{said}");
+        let said =
+            complaint(&testing::PLANT.replace("239.1.1.1:1\"", "127.0.0.1:1\"\nsource = \"10.0.0.1\""));
+        assert!(
+            said.contains("plant.toml:8:10: a source can be chosen for a multicast group only"),
+            "{said}"
+        );
         let said = complaint(&testing::PLANT.replace("127.0.0.1", "nosuch0"));
         assert!(said.contains("plant.toml:8:13:"), "{said}");
         assert!(said.contains("nosuch0") && said.contains("lo"), "{said}");

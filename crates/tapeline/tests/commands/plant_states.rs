@@ -171,6 +171,30 @@ fn without_a_date_each_session_begins_the_day_on_which_it_comes() {
     assert_eq!(plant.says()["feeds"][0]["messages"], json!(2));
 }
 
+/// What an operator reads in the log of a feed that is silent, then loses messages, then has a line that others replace.
+#[test]
+fn the_log_has_the_states_and_the_losses_of_a_feed() {
+    let (place, session, exchange) = (Place::new(2), MoldSession::new("DAY1"), Exchange::new());
+    let config = place.config("stale_after = \"500ms\"");
+    let (mut plant, talk) = Running::start_talking(&["plant", "--config", &config, "--format", "json"]);
+    assert_eq!(plant.says()["ready"], json!(place.ring));
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(talk)).map(Result::unwrap);
+    let mut told =
+        |part: &str| lines.find(|line| line.contains(part)).unwrap_or_else(|| panic!("without {part}"));
+    told("warning: feed test: nothing has arrived on any line since the start");
+    exchange.says(place.lines[0], &packet(session, 1));
+    told("feed test: session DAY1 is received");
+    // Nothing follows.
+    told("warning: feed test: stale: nothing has arrived on any line for 500ms; its items are suspect");
+    exchange.says(place.lines[0], &packet(session, 10));
+    told("warning: feed test: 8 messages are lost on every line: 2 to 9");
+    told("hint: items are suspect until the next session");
+    exchange.says(place.lines[0], &end_of_session(session, 11));
+    told("feed test: the session is over, with message 10");
+    plant.ask_to_end();
+    assert_eq!(plant.says()["feeds"][0]["missing_messages"], json!(8));
+}
+
 /// The plant starts in the middle of a session: nothing is missing, but items are suspect; a warning has the reason
 /// and a remedy.
 #[test]
@@ -200,7 +224,8 @@ fn a_plant_that_comes_late_says_what_it_lacks() {
     std::io::Read::read_to_string(&mut talk, &mut said).unwrap();
     let warning = "warning: feed test: message 500 of the session was the first received: items are suspect until the next session";
     assert!(
-        said.contains(warning) && said.contains("hint: start = \"from-one\" with [feed.recovery]"),
+        said.contains(warning)
+            && said.contains("hint: start = \"from-one\" in [[feed]] with [feed.recovery]"),
         "{said}"
     );
 }
