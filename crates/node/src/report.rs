@@ -443,6 +443,12 @@ impl PlantReport {
 /// Names the subscriber that keeps a ring full, for a warning.
 pub fn slowest(view: &tapeline_ring::Snapshot) -> String {
     match view.subscribers.iter().filter(|one| !one.evicted).max_by_key(|subscriber| subscriber.lag_bytes) {
+        Some(own) if own.pid == std::process::id() => {
+            format!(
+                "{}, a thread of this plant, has not released {} bytes: it hangs, or lacks processor time",
+                own.label, own.lag_bytes
+            )
+        }
         Some(slow) => format!(
             "subscriber {} (process {}) has not released {} bytes; end it, or let it go on (`ps -o stat,cmd -p {}`: T is stopped, `kill -CONT {}`)",
             slow.label, slow.pid, slow.lag_bytes, slow.pid, slow.pid

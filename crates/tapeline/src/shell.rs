@@ -61,3 +61,52 @@ impl Man {
         Ok(ExitCode::SUCCESS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of each command that a page names in its text, between backticks.
+    fn named(page: &str) -> impl Iterator<Item = &str> {
+        page.split('`').skip(1).step_by(2).filter_map(|span| span.strip_prefix("tapeline "))
+    }
+
+    /// Pages name commands and options that exist.
+    #[test]
+    fn every_command_in_the_text_of_a_page_exists() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut cli = Cli::command();
+        cli.build();
+        let (mut wrong, mut seen) = (Vec::new(), 0);
+        let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|page| page.unwrap().path());
+        for path in docs.chain([root.join("README.md"), root.join("SECURITY.md")]) {
+            if path.extension().is_none_or(|is| is != "md") {
+                continue;
+            }
+            let page = std::fs::read_to_string(&path).unwrap().replace("```", "\n");
+            for span in named(&page) {
+                seen += 1;
+                let (mut command, mut is_found) = (&cli, true);
+                for word in span.split_whitespace() {
+                    let is_name = word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+                    if let Some(option) = word.strip_prefix("--") {
+                        let option = option.split(['=', ',', ')']).next().unwrap_or_default();
+                        let is_known = |at: &clap::Command| {
+                            at.get_arguments().any(|known| known.get_long() == Some(option))
+                        };
+                        is_found &=
+                            option == "help" || option == "version" || is_known(command) || is_known(&cli);
+                    } else if let Some(found) = command.find_subcommand(word) {
+                        command = found;
+                    } else {
+                        is_found &= !is_name || command.get_subcommands().next().is_none();
+                    }
+                }
+                if !is_found {
+                    wrong.push(format!("{}: `tapeline {span}`", path.display()));
+                }
+            }
+        }
+        assert!(wrong.is_empty() && seen > 100, "{seen} seen; these are no commands:\n{}", wrong.join("\n"));
+    }
+}

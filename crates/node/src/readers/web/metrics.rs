@@ -466,6 +466,10 @@ impl Page<'_> {
 
     fn readers(&mut self) {
         for (number, reader) in self.plant.readers.iter().enumerate() {
+            // An evicted or dead one holds up nobody.
+            if reader.evicted || !reader.alive {
+                continue;
+            }
             // Two readers may have the same name, and one process may have several readers.
             let (number, pid) = (number.to_string(), reader.pid.to_string());
             self.put(&[("reader", &reader.name), ("pid", &pid), ("number", &number)], reader.lag_bytes);
