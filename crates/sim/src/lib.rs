@@ -27,6 +27,7 @@ mod end;
 #[path = "../../journal/tests/failing/mod.rs"]
 mod failing;
 mod hostile;
+mod hosts;
 mod image;
 mod invariants;
 mod journal;
@@ -44,9 +45,11 @@ mod venue;
 mod watch;
 mod world;
 
+pub use hosts::{HostsOutcome, HostsTotals};
 pub use invariants::{Broken, Invariant};
 pub use world::{Outcome, Totals};
 
+use hosts::HostsPlan;
 use plan::Plan;
 
 /// Runs the world of a seed.
@@ -65,4 +68,10 @@ pub fn replay(seed: u64) -> Outcome {
 #[must_use]
 pub fn calm(seed: u64) -> Outcome {
     world::run(Plan::calm(seed), false)
+}
+
+/// Runs the world of hosts of a seed: a plant that numbers, and those that follow it over a bridge.
+#[must_use]
+pub fn run_hosts(seed: u64) -> HostsOutcome {
+    hosts::run(HostsPlan::of(seed))
 }

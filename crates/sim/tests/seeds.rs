@@ -8,7 +8,7 @@ use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tapeline_sim::{Outcome, Totals};
+use tapeline_sim::{HostsOutcome, HostsTotals, Outcome, Totals};
 
 /// Seeds that `cargo test` tries.
 const SEEDS: u64 = 1_000;
@@ -96,4 +96,49 @@ fn a_seed_is_one_world() {
     for seed in 0..30 {
         assert_eq!(tapeline_sim::run(seed).hash, tapeline_sim::run(seed).hash, "seed {seed}");
     }
+}
+
+/// Seeds of hosts that `cargo test` tries.
+const HOSTS_SEEDS: u64 = 200;
+
+/// Every plant below ends with the ticks of the plant above, whatever the links and the plants did.
+#[test]
+fn every_plant_below_ends_with_the_same_ticks() {
+    if let Some(seed) = number("SEED") {
+        let outcome = tapeline_sim::run_hosts(seed);
+        println!("hosts, seed {seed}: {:?}, hash {:016x}", outcome.totals, outcome.hash);
+        assert_eq!(outcome.broken, None, "hosts, seed {seed}");
+        return;
+    }
+    let (from, seeds) = (number("FROM").unwrap_or(0), number("SEEDS").unwrap_or(HOSTS_SEEDS));
+    let next = AtomicU64::new(from);
+    let (failed, totals) = (Mutex::new(Vec::new()), Mutex::new(HostsTotals::default()));
+    let some_of_them = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= from + seeds {
+                return;
+            }
+            let outcome = catch_unwind(|| tapeline_sim::run_hosts(seed));
+            if let Ok(outcome) = &outcome {
+                totals.lock().unwrap().add(&outcome.totals);
+            }
+            let why = match outcome {
+                Ok(HostsOutcome { broken: None, .. }) => continue,
+                Ok(HostsOutcome { broken: Some(broken), .. }) => broken.to_string(),
+                Err(_) => "it panicked".to_owned(),
+            };
+            println!("hosts, seed {seed}: {why}\n    SEED={seed} make sim");
+            failed.lock().unwrap().push(seed);
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(some_of_them))));
+    let (failed, totals) = (failed.into_inner().unwrap(), totals.into_inner().unwrap());
+    println!("{seeds} seeds of hosts from {from}: {totals:?}");
+    assert!(failed.is_empty(), "{} of {seeds} seeds of hosts failed: {failed:?}", failed.len());
+    // Each way to the past was taken.
+    let ways =
+        [totals.caught_up, totals.requests, totals.left_lines, totals.resequenced, totals.gone, totals.lost];
+    assert!(seeds < HOSTS_SEEDS || !ways.contains(&0), "{totals:?}");
 }

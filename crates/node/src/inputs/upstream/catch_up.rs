@@ -183,7 +183,9 @@ impl CatchUp {
                 let mut stream = TlsToPlant::connect(self.tls.as_ref(), self.server, INPUT_BYTES)?;
                 let (plant, next) = (follower.plant(), follower.next());
                 let epoch = follower.session().map(|session| session.epoch);
-                let beginning = match (has_ticks, self.whole_epoch && epoch.is_none()) {
+                // Images that broke off before their end say nothing of the sequence: others are needed.
+                let has_sequence = has_ticks && next > Seq(0);
+                let beginning = match (has_sequence, self.whole_epoch && epoch.is_none()) {
                     (true, _) => Beginning::Nowhere,
                     (false, true) => Beginning::Epoch,
                     (false, false) => Beginning::Images,

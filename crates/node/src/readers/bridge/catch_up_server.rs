@@ -351,7 +351,13 @@ impl CatchUpServer {
             reply(Outcome::OtherPlant, Seq(0));
             return Ok(());
         }
-        let images = (request.beginning == Beginning::Images).then(|| self.images(now)).flatten();
+        // Without a journal no epoch is to be had, only images.
+        let wants_images = match request.beginning {
+            Beginning::Images => true,
+            Beginning::Epoch => self.journal.is_none(),
+            _ => false,
+        };
+        let images = wants_images.then(|| self.images(now)).flatten();
         let Some(epoch) = request.epoch.filter(|_| request.next > Seq(0)) else {
             let sent = self.whole_past(images)?;
             reply(Outcome::Ticks, sent.next);
