@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
 use tapeline_measure::Nanos;
@@ -266,6 +267,13 @@ impl Events {
     /// As [`warning`](Self::warning), with advice.
     pub(crate) fn warning_with(&self, text: impl fmt::Display, hint: impl Into<String>) {
         self.report(&Event { hint: Some(hint.into()), ..Event::new(Severity::Warning, text) });
+    }
+
+    /// As [`warning`](Self::warning), of what happens while the plant runs: with its time.
+    pub(crate) fn warning_now(&self, text: impl fmt::Display) {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let time = Some(Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(0)));
+        self.report(&Event { time, ..Event::new(Severity::Warning, text) });
     }
 
     /// Reports a failure, with advice if any.

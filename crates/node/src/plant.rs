@@ -659,9 +659,10 @@ impl Running {
             let name = &self.ring;
             let who =
                 tapeline_ring::inspect(name).map(|view| crate::report::evicted(&view)).unwrap_or_default();
-            self.events.warning(format_args!(
-                "{} subscribers of the ring {name} read nothing for the stall limit and lost their position: {who}",
-                evicted - self.evicted
+            let count = evicted - self.evicted;
+            let readers = if count == 1 { "1 subscriber".to_owned() } else { format!("{count} subscribers") };
+            self.events.warning_now(format_args!(
+                "{readers} of the ring {name} read nothing for the stall limit and lost their position: {who}"
             ));
             self.evicted = evicted;
         }
@@ -847,7 +848,7 @@ fn on_stall(ring: tapeline_ring::Name, stop: Stop, events: Events) -> tapeline_p
             (said, next) = (seconds, seconds + seconds.min(60));
             let holders =
                 tapeline_ring::inspect(&ring).map(|view| crate::report::slowest(&view)).unwrap_or_default();
-            events.warning(format_args!("the ring {ring} has been full for {seconds} s: {holders}"));
+            events.warning_now(format_args!("the ring {ring} has been full for {seconds} s: {holders}"));
         }
         !stop.is_requested()
     })

@@ -241,8 +241,14 @@ fn certified(chain: &[u8], key: &[u8]) -> Result<CertifiedKey, Error> {
         pem::Error::NoItemsFound => unfit("the private key", "the file has no -----BEGIN PRIVATE KEY-----"),
         cause => unfit("the private key", cause),
     })?;
-    CertifiedKey::from_der(certificates(chain)?, key, &rustls::crypto::ring::default_provider())
-        .map_err(|cause| unfit("the certificate and key", cause))
+    CertifiedKey::from_der(certificates(chain)?, key, &rustls::crypto::ring::default_provider()).map_err(
+        |cause| match cause {
+            rustls::Error::InconsistentKeys(_) => {
+                unfit("the certificate and key", "the certificate is of another key")
+            }
+            cause => unfit("the certificate and key", cause),
+        },
+    )
 }
 
 /// When a certificate ends. Its checker says so when it refuses the certificate because the end has passed, so it is

@@ -24,8 +24,8 @@ use crate::hub::counting::{HubFigures, Merged};
 use crate::readers::reader::Pulse;
 use crate::stat::file::CountersFile;
 use crate::stat::snapshot::{
-    Backpressure, FeedSnapshot, Hub, Journal, LAYOUT, Outlet, Part, Process, ReaderSnapshot, Snapshot,
-    SourceSnapshot, Unserved, UpstreamSnapshot, VenueSnapshot,
+    Backpressure, FeedSnapshot, Hub, Journal, LATE_NS, LAYOUT, Outlet, Part, Process, ReaderSnapshot,
+    Snapshot, SourceSnapshot, Unserved, UpstreamSnapshot, VenueSnapshot,
 };
 
 /// How often this thread looks for new figures; the others write once a second.
@@ -223,6 +223,7 @@ impl Counting {
                 complained: false,
                 snapshot,
                 usage: None,
+                silent: Vec::new(),
                 plant,
                 hub,
                 journal,
@@ -267,6 +268,8 @@ struct Counter {
     file: CountersFile,
     /// An error of writing the file was reported.
     complained: bool,
+    /// The threads of which it was reported that they are silent.
+    silent: Vec<&'static str>,
     snapshot: Snapshot,
     usage: Option<Usage>,
     plant: SnapshotReader<PlantFigures>,
@@ -299,6 +302,32 @@ impl Counter {
             if is_new || quiet >= AT_LEAST_NS {
                 self.clock.recalibrate();
                 self.write();
+            }
+        }
+    }
+
+    /// Reports a thread that has become silent, or that is heard again. One that has ended says so itself.
+    fn tell_silence(&mut self) {
+        for thread in self.snapshot.threads() {
+            let silent_ns = self.snapshot.written_ns.saturating_sub(thread.heard_ns);
+            let is_silent = thread.heard_ns > 0 && !thread.ended && silent_ns >= LATE_NS;
+            let told = self.silent.iter().position(|name| *name == thread.name);
+            match (is_silent, told) {
+                (true, None) => {
+                    self.silent.push(thread.name);
+                    let seconds = silent_ns / 1_000_000_000;
+                    self.events.warning_now(format_args!(
+                        "the thread {} has reported nothing for {seconds} s: it hangs, or gets no processor time",
+                        thread.name
+                    ));
+                }
+                (false, Some(at)) => {
+                    self.silent.remove(at);
+                    if !thread.ended {
+                        self.events.warning_now(format_args!("the thread {} reports again", thread.name));
+                    }
+                }
+                _ => {}
             }
         }
     }
@@ -354,6 +383,7 @@ impl Counter {
             };
             self.snapshot.readers = ring.subscribers.into_iter().map(reader).collect();
         }
+        self.tell_silence();
         if let Err(error) = self.file.write(&self.snapshot)
             && !std::mem::replace(&mut self.complained, true)
         {

@@ -209,12 +209,20 @@ fn sources(plant: &Snapshot) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
+/// Whether a process of this host was stopped (`SIGSTOP`, or a debugger): the state in its `stat`, behind the name (proc(5)).
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    state.starts_with(['T', 't'])
+}
+
 fn readers(plant: &Snapshot) -> Option<String> {
     let mut readers = table(["reader of the ring", "process", "state", "lag"]);
     for reader in &plant.readers {
         let state = match (reader.alive, reader.evicted) {
             (false, _) => "dead",
             (true, true) => "evicted",
+            (true, false) if is_stopped(reader.pid) => "stopped",
             (true, false) => "alive",
         };
         readers.add_row([
