@@ -31,6 +31,7 @@ mod image;
 mod invariants;
 mod journal;
 mod json;
+mod lease;
 mod network;
 mod plan;
 mod plant;
@@ -45,6 +46,7 @@ mod watch;
 mod world;
 
 pub use invariants::{Broken, Invariant};
+pub use lease::{BrokenRule, LeaseWorldOutcome, lease};
 pub use world::{Outcome, Totals};
 
 use plan::Plan;
