@@ -52,8 +52,10 @@ pub struct UpstreamConfig {
     pub lines: Vec<UpstreamLine>,
     /// Its re-request servers, in the order in which they are asked; may be empty.
     pub requests: Vec<SocketAddrV4>,
-    /// Its catch-up server.
-    pub catch_up: SocketAddr,
+    /// Its catch-up servers: that of each plant that may lead.
+    pub catch_up: Vec<SocketAddr>,
+    /// Whether a server that knows only an earlier epoch than the last is passed over: there are several, or they change their parts.
+    pub passes_over_older: bool,
     /// How its lines over TCP and its catch-up server are encrypted; `None` for no TLS.
     pub tls: Option<TlsToPlant>,
     /// `true` to begin with all ticks of the epoch, if this plant has none; otherwise with images.
@@ -111,6 +113,8 @@ pub(crate) struct Upstream {
     batch: Batch,
     recovery: Option<UdpReceiver>,
     servers: Vec<SocketAddrV4>,
+    /// The server that is asked first: that of the plant that leads.
+    first: usize,
     catch_up: CatchUp,
     clock_above: ClockAbove,
     channels: ChannelStates,
@@ -215,6 +219,7 @@ impl Upstream {
             batch: Batch::new(BATCH_SLOTS, SLOT_BYTES),
             recovery,
             servers: config.requests.clone(),
+            first: 0,
             catch_up: CatchUp::of(config, events),
             clock_above: ClockAbove::of(config.requests.first().copied(), config.follower.plant)?,
             channels: ChannelStates::default(),
@@ -243,7 +248,7 @@ impl Upstream {
         if all_read {
             self.follower.look(now);
             while let Some(ask) = self.follower.poll(now) {
-                let server = self.servers.get(ask.server);
+                let server = self.servers.get(self.place_of(ask.server));
                 if let (Some(socket), Some(server)) = (&mut self.recovery, server) {
                     // A request that cannot be sent is treated as lost.
                     let _ = socket.send_to(&ask.request.encode(), *server);
@@ -310,6 +315,7 @@ impl Upstream {
 
     /// Takes answers to re-requests. Returns their number.
     fn take_answers(&mut self, now: Nanos, to: &mut Sequencer<RingPublish>) -> Result<usize, Refused> {
+        let (first, count) = (self.first, self.servers.len());
         let Self { recovery: Some(socket), batch, follower, channels, ticks, servers, .. } = self else {
             return Ok(0);
         };
@@ -319,7 +325,8 @@ impl Upstream {
         // A socket that fails is silent: the catch-up server has the ticks too.
         let got = socket.receive(batch).unwrap_or(0);
         for datagram in batch.iter().take(got) {
-            let Some(server) = servers.iter().position(|server| *server == datagram.source) else { continue };
+            let Some(place) = servers.iter().position(|server| *server == datagram.source) else { continue };
+            let server = (place + count - first) % count;
             let mut relay = Relay { to, channels, count: ticks };
             follower.answer(server, datagram.bytes, datagram.received.unwrap_or(now), &mut relay)?;
         }
@@ -348,6 +355,7 @@ impl Upstream {
                 if self.epochs.present() != Some(session) {
                     self.epochs.begin(session, next).map_err(|error| self.unfollowable(&error))?;
                 }
+                self.ask_first(self.catch_up.server());
                 self.follower.go_live(session, next, now);
                 self.joined.get_or_insert(now);
                 self.events.info(format_args!(
@@ -362,9 +370,19 @@ impl Upstream {
                 ));
                 return Err(Refused::Resequenced);
             }
-            CatchUpTurn::Gone(session) => {
+            CatchUpTurn::Gone { session, next } => {
+                let own = self.follower.next();
+                let lost = match self.follower.session() {
+                    Some(before) if next < own => format!(
+                        ": ticks {} to {} of session {before}, {} of them, came before another plant led that does not have them",
+                        next.0,
+                        own.0 - 1,
+                        own.0 - next.0
+                    ),
+                    _ => String::new(),
+                };
                 self.events.note(format_args!(
-                    "upstream {}: session {session} of the plant above does not follow what this plant has: the ring ends and begins again",
+                    "upstream {}: session {session} of the plant above does not follow what this plant has{lost}: the ring ends and begins again",
                     self.name
                 ));
                 return Err(Refused::Unconnected);
@@ -384,6 +402,19 @@ impl Upstream {
         Ok((self.caught_up - before) as usize)
     }
 
+    /// Sends re-requests, and asks for the time, where the past came from, if it is a re-request server too.
+    fn ask_first(&mut self, server: SocketAddr) {
+        if let Some(at) = self.servers.iter().position(|it| SocketAddr::V4(*it) == server) {
+            self.first = at;
+            self.clock_above.ask(self.servers[at]);
+        }
+    }
+
+    /// The place of the server that the follower knows by this number.
+    fn place_of(&self, server: usize) -> usize {
+        (server + self.first) % self.servers.len().max(1)
+    }
+
     fn unfollowable(&self, error: &Error) -> Refused {
         self.events.error(error, error.hint().map(Into::into));
         Refused::Unfollowable
@@ -397,6 +428,8 @@ impl Upstream {
             if self.follower.source() == TickSource::Lines && now.since(self.looked_into) >= LOOK_INTO_NS {
                 self.looked_into = now;
                 self.follower.leave(now);
+                // Another plant leads, or the same one started again: then its server is asked next.
+                self.catch_up.ask_next();
             }
             return;
         }
@@ -575,13 +608,20 @@ impl UpstreamConfig {
             name: name.to_owned(),
             lines: Vec::new(),
             requests: Vec::new(),
-            catch_up,
+            catch_up: vec![catch_up],
+            passes_over_older: false,
             tls: None,
             whole_epoch: false,
             follower: FollowerSettings { plant, ..FollowerSettings::default() },
             stale_after: crate::config::STALE_AFTER,
             receive_buffer: RECEIVE_BUFFER,
         }
+    }
+
+    /// Returns the addresses of its servers, for messages.
+    #[must_use]
+    pub fn servers(&self) -> String {
+        self.catch_up.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
     }
 }
 

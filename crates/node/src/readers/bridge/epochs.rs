@@ -30,7 +30,9 @@ pub(crate) enum EpochFound {
     Present,
     /// In an epoch that ended before this sequence.
     Over(Seq),
-    /// Nowhere: this plant never had the epoch, or it ended before the sequence.
+    /// In an epoch that ended here before the sequence.
+    Parted(Seq),
+    /// Nowhere: this plant never had the epoch.
     Nowhere,
 }
 
@@ -67,6 +69,12 @@ impl Epochs {
     /// Returns the first sequence of the present epoch.
     pub(crate) fn first(&self) -> Seq {
         self.known.last().map_or(Seq(1), |(_, first)| *first)
+    }
+
+    /// Returns the epoch in which a tick was numbered; 0 if that is not known.
+    pub(crate) fn of_tick(&self, seq: Seq) -> Epoch {
+        let begun = self.known.iter().rev().find(|(_, first)| *first <= seq);
+        begun.map_or(Epoch(0), |(session, _)| session.epoch)
     }
 
     /// Returns an epoch that is later than all before.
@@ -110,7 +118,7 @@ impl Epochs {
             // Everything of the epoch is there already: the next tick is the first of the following one.
             Some((_, end)) if next == *end && at + 2 == self.known.len() => EpochFound::Present,
             Some((_, end)) if next <= *end => EpochFound::Over(*end),
-            Some(_) => EpochFound::Nowhere,
+            Some((_, end)) => EpochFound::Parted(*end),
         }
     }
 }
@@ -134,11 +142,13 @@ mod tests {
         let epochs = Epochs::of(Some(folder.path())).unwrap();
         assert_eq!((epochs.present(), epochs.first()), (Some(session(8)), Seq(21)));
         assert_eq!(epochs.later(Epoch(3)), Epoch(9));
+        let of_ticks = [0, 1, 10, 11, 20, 21].map(|seq| epochs.of_tick(Seq(seq)).0);
+        assert_eq!(of_ticks, [0, 5, 5, 7, 7, 8]);
         for (epoch, next, found) in [
             (8, 500, EpochFound::Present),
             (7, 15, EpochFound::Over(Seq(21))),
             (7, 21, EpochFound::Present),
-            (7, 22, EpochFound::Nowhere),
+            (7, 22, EpochFound::Parted(Seq(21))),
             (5, 11, EpochFound::Over(Seq(11))),
             (6, 11, EpochFound::Nowhere),
         ] {
