@@ -178,7 +178,8 @@ impl Upstream {
     ) -> crate::Result<Self> {
         let events = &events.with("upstream", &config.name);
         let epochs = Epochs::of(journal.map(|(folder, _)| folder))?;
-        let known = match (epochs.present(), journal) {
+        // An epoch without a tick is no reason to follow it: the plant that numbers now may never have heard of it.
+        let known = match (journal.and_then(|(_, last)| epochs.of_tick(last)), journal) {
             (Some(session), Some((_, last))) if last > Seq(0) => Some((session, Seq(last.0 + 1))),
             (None, Some((folder, last))) if last > Seq(0) => {
                 let what = format!(
@@ -363,15 +364,21 @@ impl Upstream {
                     self.name, next.0
                 ));
             }
-            CatchUpTurn::EpochOver(session) => {
+            CatchUpTurn::EpochOver => {
+                let session = self.follower.session().map_or_else(String::new, |session| session.to_string());
                 self.events.note(format_args!(
-                    "upstream {}: the plant above has started again as session {session}: this plant's ring ends and begins again",
+                    "upstream {}: session {session} of the plant above is over, and another has begun: this plant's ring ends and begins again",
                     self.name
                 ));
                 return Err(Refused::Resequenced);
             }
             CatchUpTurn::Gone { session, next } => {
                 let own = self.follower.next();
+                let of_last = self.epochs.of_tick(Seq(own.0.saturating_sub(1)));
+                if own > Seq(1) && of_last != self.follower.session() {
+                    // The journal has no tick of the session that was followed, and may go on with this one.
+                    return Err(Refused::Resequenced);
+                }
                 let lost = match self.follower.session() {
                     Some(before) if next < own => format!(
                         ": ticks {} to {} of session {before}, {} of them, came before another plant led that does not have them",

@@ -232,7 +232,8 @@ impl Keeping {
         }
         let epochs = Epochs::of(Some(&self.folder))?;
         let last = Seq(self.journal_ends);
-        let position = JournalEnd { epoch: epochs.of_tick(last), last };
+        let epoch = epochs.of_tick(last).map_or(Epoch(0), |session| session.epoch);
+        let position = JournalEnd { epoch, last };
         self.outlook = (Outlook { position, next_epoch: epochs.later(Epoch::at(utc_now())) }, now);
         Ok(())
     }

@@ -42,7 +42,7 @@ impl WitnessArgs {
         match self.format {
             Format::Json => print_json_line(&json!({ "ready": address }))?,
             Format::Table => {
-                log::info(format_args!("plants ask at {address}; leases are in {file}; Ctrl-C ends it"))
+                log::info(format_args!("plants ask at {address}; leases are in {file}; Ctrl-C ends it"));
             }
         }
         let report = witness.run(&stop.flag().into())?;

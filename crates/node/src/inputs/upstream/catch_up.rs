@@ -33,8 +33,8 @@ pub(super) enum CatchUpTurn {
     Going,
     /// The lines have everything from `next` on.
     Done { session: BridgeSession, next: Seq },
-    /// The session that was followed is over, and this plant has all of it; the plant above is in this one now.
-    EpochOver(BridgeSession),
+    /// The session that was followed is over, and this plant has all of it.
+    EpochOver,
     /// What this plant has is not followed by anything that the plant above has; from `next` on it has other ticks, or none.
     Gone { session: BridgeSession, next: Seq },
     /// The server is that of another plant.
@@ -266,15 +266,11 @@ impl Connection {
             }
             Outcome::Gone => Some(CatchUpTurn::Gone { session: reply.session, next: reply.next }),
             // Everything of the session is there, and the ring must not mix two.
-            Outcome::Ticks if has_ticks && followed.is_some_and(|session| session != reply.session) => {
-                Some(CatchUpTurn::EpochOver(reply.session))
-            }
-            Outcome::Ticks => {
-                self.session = Some(reply.session);
-                None
+            _ if has_ticks && followed.is_some_and(|session| session != reply.session) => {
+                Some(CatchUpTurn::EpochOver)
             }
             _ => {
-                self.session = followed;
+                self.session = Some(reply.session);
                 None
             }
         })
@@ -315,7 +311,7 @@ impl Connection {
                         return Err(format!("the end is tick {}, and came behind it", next.0).into());
                     }
                     found = Some(Looked::Turn(match reply.outcome {
-                        Outcome::EpochOver => CatchUpTurn::EpochOver(reply.session),
+                        Outcome::EpochOver => CatchUpTurn::EpochOver,
                         _ => CatchUpTurn::Done { session, next },
                     }));
                     break;

@@ -357,28 +357,31 @@ impl CatchUpServer {
 
     /// Answers a request, and determines what follows.
     fn begin(&mut self, client: &mut Client, request: CatchUpRequest, now: Nanos) -> crate::Result<()> {
-        let session = self.session();
-        let mut reply = |outcome, next| {
+        let mut session = self.session();
+        let mut reply = |session, outcome, next| {
             client.stream.output().extend_from_slice(&CatchUpReply { session, outcome, next }.encode());
         };
         if request.plant != self.plant {
-            reply(Outcome::OtherPlant, Seq(0));
+            reply(session, Outcome::OtherPlant, Seq(0));
             return Ok(());
         }
         let images = (request.beginning == Beginning::Images).then(|| self.images(now)).flatten();
         let Some(epoch) = request.epoch.filter(|_| request.next > Seq(0)) else {
             let sent = self.whole_past(images)?;
-            reply(Outcome::Ticks, sent.next);
+            reply(session, Outcome::Ticks, sent.next);
             client.sending = Some(sent);
             return Ok(());
         };
         let next = request.next;
         let (outcome, end) = match self.epochs.find(epoch, next) {
             EpochFound::Present => (Outcome::Ticks, None),
-            EpochFound::Over(end) => (Outcome::EpochOver, Some(end)),
+            EpochFound::Over(of_rest, end) => {
+                session = of_rest;
+                (Outcome::EpochOver, Some(end))
+            }
             EpochFound::Parted(end) => {
                 // From here on this plant has other ticks.
-                reply(Outcome::Gone, end);
+                reply(session, Outcome::Gone, end);
                 return Ok(());
             }
             EpochFound::Nowhere => (Outcome::Gone, None),
@@ -389,10 +392,10 @@ impl CatchUpServer {
             _ => self.journal_from(next)?,
         };
         if outcome == Outcome::Gone || (journal.is_none() && !is_new) {
-            reply(Outcome::Gone, Seq(self.last.0 + 1));
+            reply(self.session(), Outcome::Gone, Seq(self.last.0 + 1));
             return Ok(());
         }
-        reply(outcome, next);
+        reply(session, outcome, next);
         let images = images.filter(|_| end.is_none()).map(|images| (images, 0));
         client.sending = Some(Sent { images, journal, next, end });
         Ok(())

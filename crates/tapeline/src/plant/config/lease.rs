@@ -73,7 +73,7 @@ impl Source<'_> {
 
     fn witnesses(&self, raw: &Spanned<Vec<Spanned<String>>>) -> Option<Vec<SocketAddrV4>> {
         let count = raw.get_ref().len();
-        if count % 2 == 0 || count > MAX_WITNESSES {
+        if count.is_multiple_of(2) || count > MAX_WITNESSES {
             let what = format!("{count} witnesses; an odd number up to {MAX_WITNESSES} is expected");
             let hint = "three on three hosts outlast one of them; a fourth outlasts no more, because a majority of four is three";
             self.fault(raw.span(), what, hint);
