@@ -336,11 +336,12 @@ impl Upstream {
 
     /// Takes ticks from the catch-up server. Returns their number.
     fn take_past(&mut self, now: Nanos, to: &mut Sequencer<RingPublish>) -> Result<usize, Refused> {
-        let Self { follower, catch_up, channels, caught_up, missing, epochs, .. } = self;
-        let has_ticks = to.published() > 0;
+        let Self { follower, catch_up, channels, ticks, caught_up, missing, epochs, .. } = self;
+        // Images are of a session as ticks are, but if a connection breaks among them they are asked for again.
+        let (has_ticks, is_begun) = (to.published() > 0, *ticks + *caught_up > 0);
         let before = *caught_up;
         let mut relay = Relay { to, channels, count: caught_up };
-        let turn = catch_up.turn(now, follower, has_ticks, |session, seq, frame, next| {
+        let turn = catch_up.turn(now, follower, (has_ticks, is_begun), |session, seq, frame, next| {
             if !seq.is_outside() && epochs.present() != Some(session) {
                 // The first tick of a session that this plant follows: its journal must know before the tick is in it.
                 epochs.begin(session, seq).map_err(|_| Refused::Unfollowable)?;
@@ -380,8 +381,8 @@ impl Upstream {
                     return Err(Refused::Resequenced);
                 }
                 let lost = match self.follower.session() {
-                    Some(before) if next < own => format!(
-                        ": ticks {} to {} of session {before}, {} of them, came before another plant led that does not have them",
+                    Some(before) if (Seq(1)..own).contains(&next) => format!(
+                        ": ticks {} to {} of session {before}, {} of them, came from a plant that no longer leads, and the one that does has others",
                         next.0,
                         own.0 - 1,
                         own.0 - next.0

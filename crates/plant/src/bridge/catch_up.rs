@@ -54,8 +54,8 @@ pub enum Outcome {
     /// The epoch that was asked for is over: the rest of its ticks follows, or, if there is none, the ticks of the one after it. The reply's session
     /// is theirs. Then ask again, for the first tick of the next epoch.
     EpochOver = 1,
-    /// The ticks are not to be had any more, or the epoch is unknown: the reply's sequence is the next one of the plant above. Or the plant below has
-    /// ticks of an epoch that ended before them: it is the first one that is another tick above.
+    /// The ticks are not to be had any more, or the epoch is unknown: the reply's sequence is 0. Or the plant below has ticks of an epoch that ended
+    /// before them: it is the first one that is another tick above.
     Gone = 2,
     /// Too many plants are being answered: ask again later.
     Busy = 3,

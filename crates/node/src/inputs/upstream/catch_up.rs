@@ -35,7 +35,7 @@ pub(super) enum CatchUpTurn {
     Done { session: BridgeSession, next: Seq },
     /// The session that was followed is over, and this plant has all of it.
     EpochOver,
-    /// What this plant has is not followed by anything that the plant above has; from `next` on it has other ticks, or none.
+    /// What this plant has is not followed by anything that the plant above has; from `next` on it has other ticks (0: none that this plant has).
     Gone { session: BridgeSession, next: Seq },
     /// The server is that of another plant.
     OtherPlant(PlantId),
@@ -145,7 +145,7 @@ impl CatchUp {
     }
 
     /// Asks the server for what `follower` lacks, and passes each tick to `each`: its session, its sequence, its frame, and the sequence that was
-    /// expected (0 for any). `has_ticks`: the ring already has ticks of the session that is followed.
+    /// expected (0 for any). `has_ticks`: the ring already has ticks of the session that is followed; `is_begun`: or images.
     ///
     /// # Errors
     /// As `each`.
@@ -153,13 +153,13 @@ impl CatchUp {
         &mut self,
         now: Nanos,
         follower: &mut Follower,
-        has_ticks: bool,
+        (has_ticks, is_begun): (bool, bool),
         each: impl FnMut(BridgeSession, Seq, &[u8], Seq) -> Result<(), Refused>,
     ) -> Result<CatchUpTurn, Refused> {
         if self.connection.is_none() && now < self.not_before {
             return Ok(CatchUpTurn::Going);
         }
-        match self.look(now, follower, has_ticks, each) {
+        match self.look(now, follower, (has_ticks, is_begun), each) {
             Ok(Looked::Turn(CatchUpTurn::Going)) => Ok(CatchUpTurn::Going),
             Ok(Looked::Turn(turn)) => {
                 (self.connection, self.has_complained) = (None, false);
@@ -194,7 +194,7 @@ impl CatchUp {
         &mut self,
         now: Nanos,
         follower: &mut Follower,
-        has_ticks: bool,
+        (has_ticks, is_begun): (bool, bool),
         each: impl FnMut(BridgeSession, Seq, &[u8], Seq) -> Result<(), Refused>,
     ) -> Result<Looked, Failed> {
         let connection = match &mut self.connection {
@@ -229,7 +229,7 @@ impl CatchUp {
             if is_older && self.passes_over_older && reply.outcome != Outcome::OtherPlant {
                 return Err(format!("it knows only the earlier session {}", reply.session).into());
             }
-            if let Some(turn) = connection.begin(reply, follower, has_ticks)? {
+            if let Some(turn) = connection.begin(reply, follower, is_begun)? {
                 return Ok(Looked::Turn(turn));
             }
         }
@@ -255,7 +255,7 @@ impl Connection {
         &mut self,
         reply: CatchUpReply,
         follower: &Follower,
-        has_ticks: bool,
+        is_begun: bool,
     ) -> Result<Option<CatchUpTurn>, Failed> {
         self.reply = Some(reply);
         let followed = follower.session();
@@ -266,7 +266,7 @@ impl Connection {
             }
             Outcome::Gone => Some(CatchUpTurn::Gone { session: reply.session, next: reply.next }),
             // Everything of the session is there, and the ring must not mix two.
-            _ if has_ticks && followed.is_some_and(|session| session != reply.session) => {
+            _ if is_begun && followed.is_some_and(|session| session != reply.session) => {
                 Some(CatchUpTurn::EpochOver)
             }
             _ => {

@@ -392,7 +392,7 @@ impl CatchUpServer {
             _ => self.journal_from(next)?,
         };
         if outcome == Outcome::Gone || (journal.is_none() && !is_new) {
-            reply(self.session(), Outcome::Gone, Seq(self.last.0 + 1));
+            reply(self.session(), Outcome::Gone, Seq(0));
             return Ok(());
         }
         reply(session, outcome, next);

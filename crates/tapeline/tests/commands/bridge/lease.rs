@@ -172,7 +172,9 @@ fn when_the_leader_is_killed_the_other_plant_goes_on_with_the_sequence() {
 
     let (mut first, ready) = pair.plant(0);
     assert_eq!(ready["bridge"], json!(null), "the killed one stands by: {ready}");
-    pair.wait_behind("a", before + 200);
+    // Ticks that it had not sent yet are nobody else's: its ring may begin again.
+    let ring = format!("{}-a", pair.scene.name);
+    wait_for_counters(&ring, |said| number(&said["journal"]["kept"]) > before + 200);
     let shown = tapeline(&["stat", &format!("{}-a", pair.scene.name), "--format", "json"]).output().unwrap();
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
     assert_eq!((&shown["lease"]["leader"], &shown["lease"]["held"]), (&json!("b"), &json!(false)), "{shown}");
@@ -188,8 +190,28 @@ fn when_the_leader_is_killed_the_other_plant_goes_on_with_the_sequence() {
     // A leader that ends as it should gives the lease back.
     second.ask_to_end();
     assert_eq!(second.says()["refused"], json!(null));
-    assert!(first.says()["refused"].as_str().unwrap().contains("it has got the lease"));
-    assert!(first.says()["bridge"]["session"].as_str().unwrap() > session.as_str());
+    let has_taken =
+        |said: &Value| said["refused"].as_str().is_some_and(|why| why.contains("it has got the lease"));
+    while !has_taken(&first.says()) {}
+    let ready = first.says();
+    assert!(ready["bridge"]["session"].as_str().unwrap() > session.as_str());
+    // Nothing is numbered in that epoch, and in the next: nobody has ticks that others lack.
+    let ring = format!("{}-below", pair.scene.name);
+    wait_for_counters(&ring, |said| said["upstream"]["session"] == ready["bridge"]["session"]);
+    let (mut second, _) = pair.plant(1);
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    second.says();
+    let ready = second.says();
+    wait_for_counters(&ring, |said| said["upstream"]["session"] == ready["bridge"]["session"]);
+    let (_first, ready) = pair.plant(0);
+    assert_eq!(ready["bridge"], json!(null));
+    wait_for_counters(&format!("{}-a", pair.scene.name), |said| said["feeds"][0]["state"] == "live");
+    let folders = std::fs::read_dir(pair.scene.folder.path()).unwrap();
+    let aside =
+        folders.filter(|folder| folder.as_ref().unwrap().file_name().to_string_lossy().contains("-1UP_"));
+    assert_eq!(aside.count(), 0);
+    assert_eq!(pair.scene.journal("below"), pair.scene.journal("b"));
 }
 
 #[test]
@@ -222,7 +244,9 @@ fn a_leader_that_stands_still_for_longer_than_its_lease_steps_down() {
     assert!(ended["refused"].as_str().unwrap().contains("its lease is over"), "{ended}");
     let ready = first.says();
     assert_eq!(ready["bridge"], json!(null), "it stands by: {ready}");
-    pair.wait_behind("a", before + 200);
+    // Ticks that it had not sent yet are nobody else's: its ring may begin again.
+    let ring = format!("{}-a", pair.scene.name);
+    wait_for_counters(&ring, |said| number(&said["journal"]["kept"]) > before + 200);
 
     // A datagram of the old leader that comes late.
     let late = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -244,18 +268,22 @@ fn a_leader_that_stands_still_for_longer_than_its_lease_steps_down() {
     assert_eq!(epochs(&pair.scene.path("below")), epochs(&pair.scene.path("b")));
 }
 
-/// What the counters of a plant say of its lease, once `is_it`.
-fn wait_for_lease(ring: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+/// What the counters of a plant say, once `is_it`.
+fn wait_for_counters(ring: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     loop {
         let mut counters = Running::start(&["stat", ring, "--every", "50ms", "--format", "json"]);
         // They end with the ring.
-        while let Some(mut said) = counters.may_say() {
-            let lease = said["lease"].take();
-            if is_it(&lease) {
-                return lease;
+        while let Some(said) = counters.may_say() {
+            if is_it(&said) {
+                return said;
             }
         }
     }
+}
+
+/// The same of its lease.
+fn wait_for_lease(ring: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    wait_for_counters(ring, |said| is_it(&said["lease"]))["lease"].take()
 }
 
 #[test]
