@@ -9,7 +9,7 @@ use crate::tsc::{self, TickSource, Ticks, ticks};
 use tapeline_nanos::Nanos;
 
 pub use calibration::Calibration;
-pub use sample::{instant, monotonic_ns, utc_now};
+pub use sample::{boot_time, instant, monotonic_ns, utc_now};
 
 use calibration::{Line, NS_PER_SECOND};
 use sample::Sample;

@@ -42,7 +42,7 @@ mod usage;
 mod verdict;
 
 pub use affinity::{cores, pin, unpin};
-pub use clock::{Calibration, Clock, Recalibration, instant, monotonic_ns, utc_now};
+pub use clock::{Calibration, Clock, Recalibration, boot_time, instant, monotonic_ns, utc_now};
 pub use distribution::{read_hlog, write_hgrm, write_hlog};
 pub use environment::{Build, Environment};
 pub use error::Error;

@@ -22,6 +22,7 @@ use crate::hub::HubConfig;
 use crate::image_server::ImageServerConfig;
 use crate::journal::JournalConfig;
 use crate::kdb::KdbConfig;
+use crate::lease::{LeaseConfig, Term};
 use crate::otlp::OtlpConfig;
 use crate::upstream::UpstreamConfig;
 
@@ -70,8 +71,13 @@ pub struct Config {
     pub hub: Option<HubConfig>,
     /// The bridge to plants below.
     pub bridge: Option<BridgeConfig>,
-    /// The plant above whose ticks this plant publishes. It excludes every other input.
+    /// The plant above whose ticks this plant publishes. It excludes every other input, unless there is a [`lease`](Self::lease).
     pub upstream: Option<UpstreamConfig>,
+    /// The lease that decides whether this plant numbers ticks or follows the plant above. Needs a journal, a bridge and a plant above, and
+    /// [`RunningLease`](crate::lease::RunningLease).
+    pub lease: Option<LeaseConfig>,
+    /// The part that the lease has assigned.
+    pub term: Option<Term>,
     /// The collector of OpenTelemetry to which metrics are pushed.
     pub otlp: Option<OtlpConfig>,
     /// A media driver of Aeron in this process, for lines of the bridge and for other programs of this machine. Needs the feature `aeron`.
@@ -128,6 +134,8 @@ impl Config {
             hub: None,
             bridge: None,
             upstream: None,
+            lease: None,
+            term: None,
             otlp: None,
             aeron_driver: None,
         }

@@ -32,6 +32,7 @@ pub mod config;
 mod error;
 mod events;
 mod inputs;
+pub mod lease;
 mod liveness;
 mod plant;
 mod readers;

@@ -155,6 +155,9 @@ impl Plant {
         // Before the threads take their parts of the configuration.
         let shares = sources_of(&config);
         let (threads, beside) = Threads::start(&mut config, events)?;
+        if let Some((term, journal)) = config.term.as_ref().zip(threads.journal.as_ref()) {
+            term.follow(journal.progress());
+        }
         let cpu = config.cpu;
         let pin = || cpu.map_or(Ok(()), tapeline_measure::pin);
         // A thread inherits the CPU affinity of its creator, and a receiving thread must have a core of its
@@ -292,8 +295,8 @@ impl Threads {
         let otlp = config.otlp.take().map(|otlp| Otlp::start(otlp, &latest, events)).transpose()?;
         let zeromq = config.hub.as_mut().and_then(|hub| hub.zeromq.take());
         let most_tick = ring_options(config).longest_frame();
-        let folder = config.journal.as_ref().map(|journal| journal.folder.clone());
-        let kept = folder.zip(journal.as_ref().map(RunningJournal::progress));
+        let kept = config.journal.as_ref().zip(journal.as_ref());
+        let kept = kept.map(|(config, journal)| (config.folder.clone(), journal.progress()));
         let zeromq = zeromq.map(|zeromq| RunningZeromq::start(zeromq, (gate(), kept.clone(), after), events));
         let zeromq = zeromq.transpose()?;
         let kdb = config.kdb.take();
@@ -318,6 +321,7 @@ impl Threads {
             bridge: bridge.as_ref().map(RunningBridge::view),
             kdb: kdb.as_ref().map(RunningKdb::standing),
             zeromq: zeromq.as_ref().map(RunningZeromq::standing),
+            term: config.term.clone(),
         };
         let counting =
             Counting::start(config, of_plant, of_hub, (progress, served), certificates, &latest, events)?;
@@ -507,6 +511,9 @@ impl Running {
             sources.begin(&self.clock, &mut self.sequencer)?;
         }
         loop {
+            if let Some(term) = &config.term {
+                term.check()?;
+            }
             let taken = self.take_input()?;
             if self.journal.as_ref().is_some_and(RunningJournal::has_stopped) {
                 return Err(Refused::NotKept);

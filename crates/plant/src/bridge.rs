@@ -9,6 +9,7 @@
 //! * [`Follower`] joins the lines of one session into ticks in sequence, or says that they need the catch-up server.
 //! * [`ChannelStates`] has what a plant below says of the channels while the plant above is silent.
 //! * [`catch_up`] is the protocol of the catch-up server, [`tcp_line`] that of a line over TCP.
+//! * [`lease`] decides which of two plants under one id numbers.
 //! * [`clocks`] is how far the clocks of both plants differ, and how that is found.
 //!
 //! All of it is without sockets and without a clock.
@@ -17,6 +18,7 @@ pub mod catch_up;
 mod channel_states;
 pub mod clocks;
 mod follower;
+pub mod lease;
 mod packer;
 mod session;
 pub mod tcp_line;

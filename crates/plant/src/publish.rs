@@ -30,6 +30,12 @@ pub enum Refused {
     /// The plant above cannot be followed.
     #[error("the plant above cannot be followed")]
     Unfollowable,
+    /// The lease under which this plant numbered is over: the ring of this plant ends, and it follows the other one.
+    #[error("its lease is over: the other plant numbers, or nobody does")]
+    LeaseLost,
+    /// This plant has got the lease: its ring ends, and it numbers on another one.
+    #[error("it has got the lease, and numbers from now on")]
+    LeaseTaken,
     /// The tick exceeds the maximum size of the ring.
     #[error("a tick of {len} bytes is longer than the {max} bytes that the ring takes")]
     TooLong {

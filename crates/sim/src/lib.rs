@@ -32,6 +32,7 @@ mod image;
 mod invariants;
 mod journal;
 mod json;
+mod lease;
 mod network;
 mod plan;
 mod plant;
@@ -47,6 +48,7 @@ mod world;
 
 pub use hosts::{HostsOutcome, HostsTotals};
 pub use invariants::{Broken, Invariant};
+pub use lease::{BrokenRule, LeaseWorldOutcome, lease};
 pub use world::{Outcome, Totals};
 
 use hosts::HostsPlan;

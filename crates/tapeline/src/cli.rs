@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Publish to, read from, list and remove shared-memory rings
     #[command(subcommand)]
     Ring(crate::ring::Ring),
-    /// Measure the paths between plants
+    /// Measure the paths between plants, and decide which of two leads
     #[command(subcommand)]
     Bridge(crate::bridge::Bridge),
     /// Verify, back up, inspect, export, import and replay a plant's journal

@@ -15,6 +15,13 @@ pub fn monotonic_ns() -> u64 {
     u64::try_from(nanoseconds(ClockId::Monotonic)).unwrap_or(0)
 }
 
+/// Returns CLOCK_BOOTTIME: never set, with the time spent suspended. For what other hosts count at the same time, such as a lease.
+#[inline]
+#[must_use]
+pub fn boot_time() -> Nanos {
+    Nanos(u64::try_from(nanoseconds(ClockId::Boottime)).unwrap_or(0))
+}
+
 /// Returns CLOCK_REALTIME: UTC according to the system, which can be set. For file names and messages to people.
 #[must_use]
 pub fn utc_now() -> Nanos {

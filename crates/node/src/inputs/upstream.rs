@@ -52,8 +52,10 @@ pub struct UpstreamConfig {
     pub lines: Vec<UpstreamLine>,
     /// Its re-request servers, in the order in which they are asked; may be empty.
     pub requests: Vec<SocketAddrV4>,
-    /// Its catch-up server.
-    pub catch_up: SocketAddr,
+    /// Its catch-up servers: that of each plant that may lead.
+    pub catch_up: Vec<SocketAddr>,
+    /// Whether a server that knows only an earlier epoch than the last is passed over: there are several, or they change their parts.
+    pub passes_over_older: bool,
     /// How its lines over TCP and its catch-up server are encrypted; `None` for no TLS.
     pub tls: Option<TlsToPlant>,
     /// `true` to begin with all ticks of the epoch, if this plant has none; otherwise with images.
@@ -111,6 +113,8 @@ pub(crate) struct Upstream {
     batch: Batch,
     recovery: Option<UdpReceiver>,
     servers: Vec<SocketAddrV4>,
+    /// The server that is asked first: that of the plant that leads.
+    first: usize,
     catch_up: CatchUp,
     clock_above: ClockAbove,
     channels: ChannelStates,
@@ -174,7 +178,8 @@ impl Upstream {
     ) -> crate::Result<Self> {
         let events = &events.with("upstream", &config.name);
         let epochs = Epochs::of(journal.map(|(folder, _)| folder))?;
-        let known = match (epochs.present(), journal) {
+        // An epoch without a tick is no reason to follow it: the plant that numbers now may never have heard of it.
+        let known = match (journal.and_then(|(_, last)| epochs.of_tick(last)), journal) {
             (Some(session), Some((_, last))) if last > Seq(0) => Some((session, Seq(last.0 + 1))),
             (None, Some((folder, last))) if last > Seq(0) => {
                 let what = format!(
@@ -215,6 +220,7 @@ impl Upstream {
             batch: Batch::new(BATCH_SLOTS, SLOT_BYTES),
             recovery,
             servers: config.requests.clone(),
+            first: 0,
             catch_up: CatchUp::of(config, events),
             clock_above: ClockAbove::of(config.requests.first().copied(), config.follower.plant)?,
             channels: ChannelStates::default(),
@@ -243,7 +249,7 @@ impl Upstream {
         if all_read {
             self.follower.look(now);
             while let Some(ask) = self.follower.poll(now) {
-                let server = self.servers.get(ask.server);
+                let server = self.servers.get(self.place_of(ask.server));
                 if let (Some(socket), Some(server)) = (&mut self.recovery, server) {
                     // A request that cannot be sent is treated as lost.
                     let _ = socket.send_to(&ask.request.encode(), *server);
@@ -310,6 +316,7 @@ impl Upstream {
 
     /// Takes answers to re-requests. Returns their number.
     fn take_answers(&mut self, now: Nanos, to: &mut Sequencer<RingPublish>) -> Result<usize, Refused> {
+        let (first, count) = (self.first, self.servers.len());
         let Self { recovery: Some(socket), batch, follower, channels, ticks, servers, .. } = self else {
             return Ok(0);
         };
@@ -319,7 +326,8 @@ impl Upstream {
         // A socket that fails is silent: the catch-up server has the ticks too.
         let got = socket.receive(batch).unwrap_or(0);
         for datagram in batch.iter().take(got) {
-            let Some(server) = servers.iter().position(|server| *server == datagram.source) else { continue };
+            let Some(place) = servers.iter().position(|server| *server == datagram.source) else { continue };
+            let server = (place + count - first) % count;
             let mut relay = Relay { to, channels, count: ticks };
             follower.answer(server, datagram.bytes, datagram.received.unwrap_or(now), &mut relay)?;
         }
@@ -328,11 +336,12 @@ impl Upstream {
 
     /// Takes ticks from the catch-up server. Returns their number.
     fn take_past(&mut self, now: Nanos, to: &mut Sequencer<RingPublish>) -> Result<usize, Refused> {
-        let Self { follower, catch_up, channels, caught_up, missing, epochs, .. } = self;
-        let has_ticks = to.published() > 0;
+        let Self { follower, catch_up, channels, ticks, caught_up, missing, epochs, .. } = self;
+        // Images are of a session as ticks are, but if a connection breaks among them they are asked for again.
+        let (has_ticks, is_begun) = (to.published() > 0, *ticks + *caught_up > 0);
         let before = *caught_up;
         let mut relay = Relay { to, channels, count: caught_up };
-        let turn = catch_up.turn(now, follower, has_ticks, |session, seq, frame, next| {
+        let turn = catch_up.turn(now, follower, (has_ticks, is_begun), |session, seq, frame, next| {
             if !seq.is_outside() && epochs.present() != Some(session) {
                 // The first tick of a session that this plant follows: its journal must know before the tick is in it.
                 epochs.begin(session, seq).map_err(|_| Refused::Unfollowable)?;
@@ -348,6 +357,7 @@ impl Upstream {
                 if self.epochs.present() != Some(session) {
                     self.epochs.begin(session, next).map_err(|error| self.unfollowable(&error))?;
                 }
+                self.ask_first(self.catch_up.server());
                 self.follower.go_live(session, next, now);
                 self.joined.get_or_insert(now);
                 self.events.info(format_args!(
@@ -355,16 +365,32 @@ impl Upstream {
                     self.name, next.0
                 ));
             }
-            CatchUpTurn::EpochOver(session) => {
+            CatchUpTurn::EpochOver => {
+                let session = self.follower.session().map_or_else(String::new, |session| session.to_string());
                 self.events.note(format_args!(
-                    "upstream {}: the plant above has started again as session {session}: this plant's ring ends and begins again",
+                    "upstream {}: session {session} of the plant above is over, and another has begun: this plant's ring ends and begins again",
                     self.name
                 ));
                 return Err(Refused::Resequenced);
             }
-            CatchUpTurn::Gone(session) => {
+            CatchUpTurn::Gone { session, next } => {
+                let own = self.follower.next();
+                let of_last = self.epochs.of_tick(Seq(own.0.saturating_sub(1)));
+                if own > Seq(1) && of_last != self.follower.session() {
+                    // The journal has no tick of the session that was followed, and may go on with this one.
+                    return Err(Refused::Resequenced);
+                }
+                let lost = match self.follower.session() {
+                    Some(before) if (Seq(1)..own).contains(&next) => format!(
+                        ": ticks {} to {} of session {before}, {} of them, came from a plant that no longer leads, and the one that does has others",
+                        next.0,
+                        own.0 - 1,
+                        own.0 - next.0
+                    ),
+                    _ => String::new(),
+                };
                 self.events.note(format_args!(
-                    "upstream {}: session {session} of the plant above does not follow what this plant has: the ring ends and begins again",
+                    "upstream {}: session {session} of the plant above does not follow what this plant has{lost}: the ring ends and begins again",
                     self.name
                 ));
                 return Err(Refused::Unconnected);
@@ -384,6 +410,19 @@ impl Upstream {
         Ok((self.caught_up - before) as usize)
     }
 
+    /// Sends re-requests, and asks for the time, where the past came from, if it is a re-request server too.
+    fn ask_first(&mut self, server: SocketAddr) {
+        if let Some(at) = self.servers.iter().position(|it| SocketAddr::V4(*it) == server) {
+            self.first = at;
+            self.clock_above.ask(self.servers[at]);
+        }
+    }
+
+    /// The place of the server that the follower knows by this number.
+    fn place_of(&self, server: usize) -> usize {
+        (server + self.first) % self.servers.len().max(1)
+    }
+
     fn unfollowable(&self, error: &Error) -> Refused {
         self.events.error(error, error.hint().map(Into::into));
         Refused::Unfollowable
@@ -397,6 +436,8 @@ impl Upstream {
             if self.follower.source() == TickSource::Lines && now.since(self.looked_into) >= LOOK_INTO_NS {
                 self.looked_into = now;
                 self.follower.leave(now);
+                // Another plant leads, or the same one started again: then its server is asked next.
+                self.catch_up.ask_next();
             }
             return;
         }
@@ -575,13 +616,20 @@ impl UpstreamConfig {
             name: name.to_owned(),
             lines: Vec::new(),
             requests: Vec::new(),
-            catch_up,
+            catch_up: vec![catch_up],
+            passes_over_older: false,
             tls: None,
             whole_epoch: false,
             follower: FollowerSettings { plant, ..FollowerSettings::default() },
             stale_after: crate::config::STALE_AFTER,
             receive_buffer: RECEIVE_BUFFER,
         }
+    }
+
+    /// Returns the addresses of its servers, for messages.
+    #[must_use]
+    pub fn servers(&self) -> String {
+        self.catch_up.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
     }
 }
 

@@ -39,6 +39,7 @@ use crate::error::Context;
 use crate::events::Events;
 use crate::image_server::ImageServerConfig;
 use crate::journal::{Gate, WHILE_HELD};
+use crate::lease::Term;
 use crate::readers::reader::{Pulse, Reader, Signs};
 use crate::readers::sequence_cursor::{Kept, SequenceCursor, Taken};
 use crate::ticks::OnRing;
@@ -88,6 +89,8 @@ pub struct BridgeConfig {
     pub catch_up_bytes_per_second: u64,
     /// The images with which plants below begin; `None`: they begin with the first tick of the epoch in the journal.
     pub images: Option<ImageServerConfig>,
+    /// The part of the plant under its lease, which has the epoch; `None` without a lease.
+    pub term: Option<Term>,
 }
 
 /// Where plants below reach a bridge.
@@ -162,6 +165,15 @@ impl RunningBridge {
         let folder: Option<PathBuf> = journal.as_ref().map(|(folder, _)| folder.clone());
         let mut epochs = Epochs::of(folder.as_deref())?;
         let epoch = epochs.later(Epoch::at(Clock::calibrate().now()));
+        let epoch = match config.term.as_ref().and_then(Term::epoch) {
+            // What the journal has was numbered before.
+            Some(granted) if granted >= epochs.later(Epoch(0)) => granted,
+            Some(granted) => {
+                let what = format!("the lease is of epoch {}, and the journal has a later one", granted.0);
+                return Err(Error::hinted(what, "the plant asks for a later epoch when it is started again"));
+            }
+            None => epoch,
+        };
         let session = BridgeSession { plant: config.plant, epoch };
         epochs.begin(session, Seq(after.0 + 1))?;
         // Plants below compare clocks by the arrival of their requests.
@@ -198,7 +210,7 @@ impl RunningBridge {
         }
         let mut readers = Vec::new();
         for (((name, outlets), counted), gate) in outlets.into_iter().zip(&counters).zip(&mut gates) {
-            let (gate, journal) = (gate.take(), journal.clone());
+            let (gate, journal, term) = (gate.take(), journal.clone(), config.term.clone());
             let (counted, of_catch_up) = (Arc::clone(counted), Arc::clone(&counters[0]));
             let (packer, of_thread) = (Packer::new(session, Seq(after.0 + 1), config.packer), events.clone());
             readers.push(Reader::start(name, events, move |ring, subscriber, signs| {
@@ -210,7 +222,8 @@ impl RunningBridge {
                 let (frame, sent) = (Vec::new(), clock.now());
                 let out = Out { packer, lines, tcp_lines, frame, report, sent, events: of_thread };
                 let batch = Batch::new(REQUESTS, REQUEST_BYTES);
-                Sending { place, clock, session, out, requests, batch, signs, counted, of_catch_up }.run()
+                Sending { place, clock, session, out, requests, batch, signs, counted, of_catch_up, term }
+                    .run()
             })?);
         }
         Ok(Self { ready, readers, catch_up, counters })
@@ -271,6 +284,7 @@ struct Sending {
     counted: Arc<BridgeCounters>,
     /// Those that the catch-up server writes.
     of_catch_up: Arc<BridgeCounters>,
+    term: Option<Term>,
 }
 
 /// Everything except the source of the ticks.
@@ -295,6 +309,9 @@ impl Sending {
             self.signs.turned.store(now.0, Ordering::Relaxed);
             self.out.turn(now);
             let (taken, is_over) = self.take_ticks()?;
+            if !self.may_send() {
+                break;
+            }
             self.out.send(now);
             let is_behind = self.out.follow(self.out.packer.heartbeat(), HEARTBEAT_NS, now);
             let asked = self.answer(now)?;
@@ -332,6 +349,11 @@ impl Sending {
         })
     }
 
+    /// Whether the plant still numbers: another one may have begun when this one's lease is over.
+    fn may_send(&self) -> bool {
+        self.term.as_ref().is_none_or(|term| term.check().is_ok())
+    }
+
     /// Writes the figures.
     fn count(&self) {
         let (statistics, followers) = (self.out.packer.statistics(), self.out.followers());
@@ -358,6 +380,9 @@ impl Sending {
         let (mut said, mut asked) = (Nanos(0), begun);
         loop {
             let now = self.clock.now();
+            if !self.may_send() {
+                return Ok(());
+            }
             self.out.turn(now);
             if now.since(said) >= FAREWELL_NS {
                 said = now;

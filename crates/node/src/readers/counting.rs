@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::error::Context;
 use crate::events::Events;
 use crate::hub::counting::{HubFigures, Merged};
+use crate::lease::Term;
 use crate::readers::reader::Pulse;
 use crate::stat::file::CountersFile;
 use crate::stat::snapshot::{
@@ -160,6 +161,7 @@ pub(crate) struct Served {
     pub(crate) kdb: Option<Serving>,
     pub(crate) zeromq: Option<Serving>,
     pub(crate) bridge: Option<BridgeView>,
+    pub(crate) term: Option<Term>,
 }
 
 /// Such a thread and its address.
@@ -363,8 +365,9 @@ impl Counter {
         for other in &mut self.others {
             other.look(self.clock.now(), &self.events);
         }
-        let Served { kdb, zeromq, bridge } = &self.served;
+        let Served { kdb, zeromq, bridge, term } = &self.served;
         self.snapshot.bridge = bridge.as_ref().map(BridgeView::look);
+        self.snapshot.lease = term.as_ref().map(Term::look);
         for (serving, outlet) in [(kdb, &mut self.snapshot.kdb), (zeromq, &mut self.snapshot.zeromq)] {
             serving.iter().for_each(|serving| serving.look(outlet));
         }

@@ -51,9 +51,11 @@ pub struct CatchUpRequest {
 pub enum Outcome {
     /// Ticks follow; the reply's sequence is that of the first, images apart.
     Ticks = 0,
-    /// The epoch that was asked for is over: the rest of its ticks follows. Then ask again, for the first tick of the next epoch.
+    /// The epoch that was asked for is over: the rest of its ticks follows, or, if there is none, the ticks of the one after it. The reply's session
+    /// is theirs. Then ask again, for the first tick of the next epoch.
     EpochOver = 1,
-    /// The ticks are not to be had any more, or the epoch is unknown; the reply's sequence is the next one of the plant above.
+    /// The ticks are not to be had any more, or the epoch is unknown: the reply's sequence is 0. Or the plant below has ticks of an epoch that ended
+    /// before them: it is the first one that is another tick above.
     Gone = 2,
     /// Too many plants are being answered: ask again later.
     Busy = 3,
@@ -64,7 +66,7 @@ pub enum Outcome {
 /// The reply to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatchUpReply {
-    /// The session of the plant above.
+    /// The session of the plant above, or of the ticks that follow.
     pub session: BridgeSession,
     /// The outcome.
     pub outcome: Outcome,

@@ -50,6 +50,18 @@ impl FromStr for PlantId {
     }
 }
 
+impl PlantId {
+    /// Returns the id with its padding.
+    pub(super) const fn padded(self) -> [u8; ID_BYTES] {
+        self.0
+    }
+
+    /// Reads a padded id.
+    pub(super) fn from_padded(bytes: [u8; ID_BYTES]) -> Option<Self> {
+        std::str::from_utf8(&bytes).ok()?.trim_end_matches(char::from(PADDING)).parse().ok()
+    }
+}
+
 impl fmt::Display for PlantId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.iter().filter(|byte| **byte != PADDING).map(|byte| char::from(*byte));
@@ -58,10 +70,13 @@ impl fmt::Display for PlantId {
 }
 
 /// When a plant began to number: in units of 10 ms since 2025. A plant that goes on with the sequence of its journal keeps its epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
 impl Epoch {
+    /// The last epoch that a session's name can have.
+    pub const LAST: Self = Self(62_u64.pow(EPOCH_DIGITS as u32) - 1);
+
     /// Returns the epoch that begins now.
     #[must_use]
     pub const fn at(now: Nanos) -> Self {

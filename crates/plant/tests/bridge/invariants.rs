@@ -5,6 +5,9 @@ use tapeline_feed::line::Line;
 use tapeline_measure::Nanos;
 use tapeline_plant::bridge::catch_up::{CatchUpReply, CatchUpRequest, HEAD_BYTES, Part, part};
 use tapeline_plant::bridge::clocks::ClockExchange;
+use tapeline_plant::bridge::lease::{
+    LeaseAnswer, LeaseOutcome, LeaseRequest, LeaseRequestKind, Witness, WitnessSettings,
+};
 use tapeline_plant::bridge::tcp_line::{FOLLOW_BYTES, LONGEST_PART, datagram, follow, followed};
 use tapeline_plant::bridge::{
     BridgeSession, Delivery, Epoch, Follower, FollowerSettings, PlantId, TickSource,
@@ -73,10 +76,28 @@ pub(crate) fn any(mut script: &[u8]) {
                     assert_eq!(ClockExchange::decode(&clock.encode()), Some(clock));
                 }
                 line(bytes);
+                lease(bytes);
             }
         }
         assert_eq!(follower.next(), Seq(to.0));
     }
+}
+
+/// Reads bytes as both directions of a lease, and gives them to a witness.
+fn lease(bytes: &[u8]) {
+    if let Some(answer) = LeaseAnswer::decode(bytes) {
+        assert_eq!(answer.encode(), bytes);
+    }
+    let Some(request) = LeaseRequest::decode(bytes) else { return };
+    assert_eq!(LeaseRequest::decode(&request.encode()), Some(request));
+    let mut witness = Witness::new(WitnessSettings::default(), &[], Nanos(1));
+    let answer = witness.take(&request, Nanos(1), |records| !records.is_empty());
+    assert_eq!(LeaseAnswer::decode(&answer.encode()), Some(answer));
+    // No other plant gets what was granted.
+    let other = LeaseRequest { incarnation: !request.incarnation, kind: LeaseRequestKind::Take, ..request };
+    let second = witness.take(&other, Nanos(2), |_| true);
+    let both = (answer.outcome, second.outcome);
+    assert_ne!(both, (LeaseOutcome::Granted, LeaseOutcome::Granted));
 }
 
 /// Reads bytes as both directions of a line over TCP.

@@ -253,6 +253,39 @@ fn warnings(config: &Config) -> Vec<String> {
     said
 }
 
+/// The ways to other plants.
+fn of_bridge(config: &Config) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if let Some(bridge) = &config.bridge {
+        let to = bridge.lines.iter().map(|line| format!("; a line to {line}")).collect::<String>();
+        let tls = if bridge.tls.is_some() { ", with TLS" } else { "" };
+        let is = format!("the plants below catch up{tls}, and send re-requests over UDP{to}");
+        parts.push(Part::new("bridge", bridge.catch_up, is));
+        parts.extend(bridge.tcp_lines.iter().map(|line| {
+            let most = line.max_followers;
+            Part::new(
+                "bridge",
+                line.address,
+                format!("up to {most} plants below follow the ticks over TCP{tls}"),
+            )
+        }));
+    }
+    if let Some(upstream) = &config.upstream {
+        let lines: Vec<_> = upstream.lines.iter().map(ToString::to_string).collect();
+        let plant = upstream.follower.plant;
+        let tls = if upstream.tls.is_some() { ", with TLS" } else { "" };
+        let is =
+            format!("the ticks of plant {plant} at {}{tls}; lines {}", upstream.servers(), lines.join(", "));
+        parts.push(Part::new("upstream", &upstream.name, is));
+    }
+    if let Some(lease) = &config.lease {
+        let (count, time) = (lease.witnesses.len(), lease.time);
+        let is = format!("leads or follows, by a lease of {time:?} from {count} witnesses");
+        parts.push(Part::new("lease", lease.holder, is));
+    }
+    parts
+}
+
 fn parts(config: &Config) -> Vec<Part> {
     let size = format!("{} MiB, {} items at most", config.ring_bytes >> 20, config.max_items);
     let services = config.sources.as_ref().map_or(0, |sources| sources.for_clients.len());
@@ -295,28 +328,7 @@ fn parts(config: &Config) -> Vec<Part> {
         let unix = serve.unix.as_ref().map(|path| path.display().to_string());
         parts.extend(address.into_iter().chain(unix).map(|name| Part::new("port", name, &*is)));
     }
-    if let Some(bridge) = &config.bridge {
-        let to = bridge.lines.iter().map(|line| format!("; a line to {line}")).collect::<String>();
-        let tls = if bridge.tls.is_some() { ", with TLS" } else { "" };
-        let is = format!("the plants below catch up{tls}, and send re-requests over UDP{to}");
-        parts.push(Part::new("bridge", bridge.catch_up, is));
-        parts.extend(bridge.tcp_lines.iter().map(|line| {
-            let most = line.max_followers;
-            Part::new(
-                "bridge",
-                line.address,
-                format!("up to {most} plants below follow the ticks over TCP{tls}"),
-            )
-        }));
-    }
-    if let Some(upstream) = &config.upstream {
-        let lines: Vec<_> = upstream.lines.iter().map(ToString::to_string).collect();
-        let plant = upstream.follower.plant;
-        let tls = if upstream.tls.is_some() { ", with TLS" } else { "" };
-        let is =
-            format!("the ticks of plant {plant} at {}{tls}; lines {}", upstream.catch_up, lines.join(", "));
-        parts.push(Part::new("upstream", &upstream.name, is));
-    }
+    parts.extend(of_bridge(config));
     if let Some(otlp) = &config.otlp {
         parts.push(Part::new("otlp", &otlp.endpoint, format!("gets metrics every {:?}", otlp.every)));
     }

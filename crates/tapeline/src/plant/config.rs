@@ -9,6 +9,7 @@ mod faults;
 pub(crate) mod hub;
 mod journal;
 mod kdb;
+mod lease;
 mod otlp;
 mod port_conflicts;
 pub(crate) mod recovery;
@@ -79,6 +80,7 @@ struct RawConfig {
     bridge: Option<bridge::RawBridge>,
     #[serde(default)]
     upstream: Vec<Spanned<bridge::RawUpstream>>,
+    lease: Option<lease::RawLease>,
     aeron: Option<Spanned<aeron::RawAeron>>,
     otlp: Option<otlp::RawOtlp>,
 }
@@ -213,6 +215,12 @@ fn set_services(hub: &mut HubConfig, sources: Option<&SourcesConfig>, has_own: b
     }
 }
 
+/// The ids of all services: those of providers, and the plant's own.
+fn services_of(sources: Option<&SourcesConfig>, own: u16) -> Vec<u16> {
+    let services = sources.into_iter().flat_map(|sources| &sources.settings.services);
+    services.map(|service| service.id).chain([own]).collect()
+}
+
 /// Checks the text of a configuration.
 #[cfg(test)]
 pub(crate) fn parse(file: &str, text: &str) -> anyhow::Result<Config> {
@@ -233,7 +241,7 @@ impl Source<'_> {
             publishers: raw.publishers,
         };
         let count = raw.feed.len();
-        let others = (raw.kdb.is_some(), raw.bridge.is_some());
+        let others = (raw.kdb.is_some(), raw.bridge.is_some(), raw.lease.is_some());
         let mut upstream = self.input(raw.upstream, (count, !of_sources.are_none()), others);
         let has_own = count > 0 || raw.kdb.is_some() || upstream.is_some();
         let several = count > 1 && !plant.shared_items;
@@ -272,11 +280,11 @@ impl Source<'_> {
         let sources_of_ticks = (count + usize::from(kdb.is_some()), services);
         let reserved_items = self.reserved_items(plant.reserved_items.as_ref(), max_items, sources_of_ticks);
         self.ports_apart(hub.as_ref(), sources.as_ref(), kdb.as_ref());
-        let services = sources.iter().flat_map(|sources| &sources.settings.services);
-        let services: Vec<_> = services.map(|service| service.id).chain([service_id]).collect();
-        let (images, mut bridge) =
-            self.for_late(&plant.images, raw.bridge.as_ref(), (max_items, services, dictionary));
+        let of_images = (max_items, services_of(sources.as_ref(), service_id), dictionary);
+        let (images, mut bridge) = self.for_late(&plant.images, raw.bridge.as_ref(), of_images);
         Some(Config {
+            lease: self.lease(raw.lease, (bridge.as_ref(), upstream.as_ref()), raw.journal.is_some()),
+            term: None,
             aeron_driver: self.aeron(raw.aeron.as_ref(), bridge.as_mut(), upstream.as_mut()),
             bridge,
             upstream,
@@ -304,12 +312,13 @@ impl Source<'_> {
         })
     }
 
-    /// The plant above, if there is one: it excludes every other input, and a bridge further down. Without one there are feeds or other inputs.
+    /// The plant above, if there is one: without a lease it excludes every other input, and a bridge further down. Without one there are feeds or
+    /// other inputs.
     fn input(
         &self,
         mut raw: Vec<Spanned<bridge::RawUpstream>>,
         (feeds, has_sources): (usize, bool),
-        (has_kdb, has_bridge): (bool, bool),
+        (has_kdb, has_bridge, has_lease): (bool, bool, bool),
     ) -> Option<UpstreamConfig> {
         let Some(span) = raw.first().map(Spanned::span) else {
             if feeds == 0 && !has_sources && !has_kdb || feeds > MAX_FEEDS {
@@ -323,6 +332,15 @@ impl Source<'_> {
         if count > 1 {
             let what = format!("{count} plants above; one is expected");
             self.fault(span, what, "two sequences cannot become one: a second plant below takes the other");
+        } else if has_lease && has_sources {
+            let what = "services are in a plant with a lease";
+            self.fault(
+                span,
+                what,
+                "only feeds move from one plant to the other; a plant of its own has the services",
+            );
+        } else if has_lease {
+            // The lease decides which of them is used.
         } else if has_inputs {
             let what = "[[upstream]] brings the ticks of another plant, and this plant has other inputs too";
             self.fault(span, what, "feeds and services belong in the plant above");

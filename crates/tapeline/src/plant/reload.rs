@@ -67,6 +67,7 @@ impl KeyChange {
             "kdb" => Some("the port, the tables and the log of kdb+ are open"),
             "service" | "provider" | "publishers" => Some("clients and sources have agreed on the services"),
             "bridge" | "upstream" => Some("the plants above and below follow what was announced"),
+            "lease" => Some("the witnesses and the other plant know this one as it began"),
             "otlp" => Some("the thread that pushes metrics keeps what it began with"),
             _ => Some("the key is read at the start only"),
         };

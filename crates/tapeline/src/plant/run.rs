@@ -1,5 +1,6 @@
 //! `tapeline plant --config FILE`: runs the plant that a file describes.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -9,8 +10,9 @@ use tapeline_console::log::LogFormat;
 use tapeline_console::{FilePath, Format, LogArgs, Stop, log, stop};
 use tapeline_node::access::Reload;
 use tapeline_node::bridge::BridgeReady;
-use tapeline_node::report::Ready;
-use tapeline_node::{Ended, Plant};
+use tapeline_node::lease::{LeaseConfig, RunningLease};
+use tapeline_node::report::{PlantReport, Ready};
+use tapeline_node::{Config, Ended, Plant};
 use tapeline_plant::Refused;
 
 use super::reload::Running;
@@ -31,6 +33,9 @@ pub(crate) struct RunArgs {
     /// Run without the hub, its page and ZeroMQ; `tapeline plant serve` serves the clients
     #[arg(long)]
     without_hub: bool,
+    /// Take the lease although the last leader had ticks that this plant has not: they are lost for this plant and those below
+    #[arg(long)]
+    take_lease: bool,
     /// Output format of the summary at the end
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -45,21 +50,27 @@ impl RunArgs {
         LogArgs { log: self.log }.begin("plant")?;
         let stop = Stop::on_signals()?;
         stop::outlive_file_limits()?;
+        // Kept from one ring to the next, and given back at the end.
+        let mut lease = None;
         loop {
-            match self.run_once(&stop)? {
+            match self.run_once(&stop, &mut lease)? {
                 Some(code) => return Ok(code),
                 None if stop.requested() => return Ok(ExitCode::SUCCESS),
-                // The plant above has begun another sequence: a ring of its own for each.
+                // Another sequence begins, of this plant or of the one above: a ring of its own for each.
                 None => {}
             }
         }
     }
 
-    /// Runs the plant until its end; `None` if it must begin again, with a new ring, because the plant above has.
-    fn run_once(&self, stop: &Stop) -> anyhow::Result<Option<ExitCode>> {
-        let (mut config, simulated) = config::read_with_exchanges(&self.config)?;
+    /// Runs the plant until its end; `None` if it must begin again, with a new ring, because the plant above has, or the other part is its now.
+    fn run_once(&self, stop: &Stop, lease: &mut Option<RunningLease>) -> anyhow::Result<Option<ExitCode>> {
+        let (mut config, mut simulated) = config::read_with_exchanges(&self.config)?;
         if self.without_hub {
             config.hub = None;
+        }
+        self.take_part(&mut config, lease, stop)?;
+        if config.feeds.is_empty() {
+            simulated.clear();
         }
         let journal = config.journal.as_ref().map(|journal| journal.folder.clone());
         let running = Arc::new(Running::of(&self.config, &config, config.hub.as_ref())?);
@@ -100,28 +111,14 @@ impl RunArgs {
         supervised::ready();
         let Ended { report, refused, failed } = plant.run(self.until_end_of_session);
         drop(shown);
-        match self.format {
-            Format::Json => tapeline_console::output::print_json_line(&report)?,
-            Format::Table => report::print(&report)?,
-        }
-        if report.kernel_drops() > 0 {
-            log::warning(format_args!(
-                "the kernel dropped {} datagrams because a socket's buffer was full; \
-                 messages that no other line carried are counted as missing only if a later message revealed the gap",
-                report.kernel_drops()
-            ));
-        }
+        self.say_totals(&report)?;
         failed.map_or(Ok(()), Err)?;
         let code = match refused {
-            Some(Refused::Resequenced) => return Ok(None),
+            Some(Refused::Resequenced | Refused::LeaseLost | Refused::LeaseTaken) => return Ok(None),
             Some(Refused::Unconnected) => {
-                if let Some(folder) = journal {
-                    let aside = tapeline_node::upstream::set_aside(&folder)?;
-                    log::note(format_args!(
-                        "the journal was moved to {}: the ticks that follow are not those behind its last",
-                        aside.display()
-                    ));
-                }
+                // Without its journal this plant must not number.
+                lease.iter().for_each(RunningLease::give_back);
+                journal.as_deref().map(set_aside).transpose()?;
                 return Ok(None);
             }
             None if !report.files_are_whole() => Ok(ExitCode::FAILURE),
@@ -135,6 +132,45 @@ impl RunArgs {
         code.map(Some)
     }
 
+    fn say_totals(&self, report: &PlantReport) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => tapeline_console::output::print_json_line(report)?,
+            Format::Table => report::print(report)?,
+        }
+        if report.kernel_drops() > 0 {
+            log::warning(format_args!(
+                "the kernel dropped {} datagrams because a socket's buffer was full; \
+                 messages that no other line carried are counted as missing only if a later message revealed the gap",
+                report.kernel_drops()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Lets the lease, if there is one, decide whether the plant leads or follows.
+    fn take_part(
+        &self,
+        config: &mut Config,
+        lease: &mut Option<RunningLease>,
+        stop: &Stop,
+    ) -> anyhow::Result<()> {
+        let Some(of_lease) = &config.lease else {
+            anyhow::ensure!(!self.take_lease, "--take-lease is set, and the plant has no [lease]");
+            return Ok(());
+        };
+        let (Some(bridge), Some(journal)) = (&config.bridge, &config.journal) else { return Ok(()) };
+        if lease.is_none() {
+            let of_lease = LeaseConfig { takes: self.take_lease, ..of_lease.clone() };
+            let events = events::printed();
+            *lease = Some(RunningLease::start(&of_lease, bridge.plant, &journal.folder, &events)?);
+        }
+        if let Some(lease) = lease {
+            lease.wait(&stop.flag().into());
+            lease.assign(config);
+        }
+        Ok(())
+    }
+
     fn say_ready(&self, plant: &Plant) -> anyhow::Result<()> {
         match self.format {
             Format::Json => return tapeline_console::output::print_json_line(plant.ready()),
@@ -144,7 +180,17 @@ impl RunArgs {
     }
 }
 
-fn eprintln_ready(config: &tapeline_node::Config, ready: &Ready) {
+/// Moves a journal aside that the plant above does not continue.
+fn set_aside(journal: &Path) -> anyhow::Result<()> {
+    let aside = tapeline_node::upstream::set_aside(journal)?;
+    log::note(format_args!(
+        "the journal was moved to {}: the ticks that follow are not those behind its last",
+        aside.display()
+    ));
+    Ok(())
+}
+
+fn eprintln_ready(config: &Config, ready: &Ready) {
     let lines: usize = config.feeds.iter().map(|feed| feed.lines.len()).sum();
     let files = config.feeds.iter().filter(|feed| feed.file.is_some()).count();
     log::info(format_args!(
@@ -180,7 +226,8 @@ fn eprintln_ready(config: &tapeline_node::Config, ready: &Ready) {
     if let Some(upstream) = &config.upstream {
         log::info(format_args!(
             "the ticks are those of plant {} at {}",
-            upstream.follower.plant, upstream.catch_up
+            upstream.follower.plant,
+            upstream.servers()
         ));
     }
 }

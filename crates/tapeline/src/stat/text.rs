@@ -3,7 +3,7 @@
 use tapeline_console::output::{self, table};
 use tapeline_measure::figures::{self, thousands};
 use tapeline_node::stat::snapshot::{
-    BridgeSnapshot, Hub, Latency, Session, Snapshot, SymbolSnapshot, UpstreamSnapshot,
+    BridgeSnapshot, Hub, Latency, LeaseSnapshot, Session, Snapshot, SymbolSnapshot, UpstreamSnapshot,
 };
 use tapeline_perf::path::ClockAbove;
 
@@ -53,6 +53,7 @@ pub(super) fn of(plant: &Snapshot) -> String {
     }
     text.extend(plant.bridge.as_ref().map(of_bridge));
     text.extend(plant.upstream.as_ref().map(of_upstream));
+    text.extend(plant.lease.as_ref().map(of_lease));
     for part in [feeds(plant), venues(plant), sources(plant), readers(plant)].into_iter().flatten() {
         text.push_str(&format!("\n\n{part}"));
     }
@@ -104,6 +105,33 @@ fn of_upstream(upstream: &UpstreamSnapshot) -> String {
         || "not compared with the plant above: hops between the two hosts are not stated".to_owned(),
         |clock| ClockAbove { ahead_ns: clock.ahead_ns, bound_ns: clock.bound_ns }.to_string(),
     ));
+    text
+}
+
+fn of_lease(lease: &LeaseSnapshot) -> String {
+    let own = shown(&lease.holder);
+    let mut text = "\nlease        ".to_owned();
+    text.push_str(&match (lease.held, lease.leader.as_str()) {
+        (true, _) => format!(
+            "this plant, {own}, LEADS as session {}, for {} ms unless the lease is renewed",
+            shown(&lease.session),
+            lease.left_ns / 1_000_000
+        ),
+        (false, "") => format!("nobody is known to lead; this plant, {own}, does not"),
+        (false, leader) => {
+            format!(
+                "{} leads as session {}; this plant, {own}, follows",
+                shown(leader),
+                shown(&lease.session)
+            )
+        }
+    });
+    if lease.silent > 0 {
+        text.push_str(&format!("; {} of {} witnesses SILENT", lease.silent, lease.witnesses));
+    }
+    if !lease.problem.is_empty() {
+        text.push_str(&format!("\n             {}", shown(&lease.problem)));
+    }
     text
 }
 

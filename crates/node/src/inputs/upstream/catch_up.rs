@@ -21,6 +21,8 @@ const BATCH: usize = 1_024;
 const PAUSE_NS: i64 = 500_000_000;
 /// How long the server may send nothing.
 const PATIENCE_NS: i64 = 5_000_000_000;
+/// How long one of several may not answer.
+const FIRST_PATIENCE_NS: i64 = 1_000_000_000;
 /// The buffer of the connection: the longest tick, and its length.
 const INPUT_BYTES: usize = LONGEST_TICK + 4;
 
@@ -31,10 +33,10 @@ pub(super) enum CatchUpTurn {
     Going,
     /// The lines have everything from `next` on.
     Done { session: BridgeSession, next: Seq },
-    /// The session that was followed is over, and this plant has all of it; the plant above is in this one now.
-    EpochOver(BridgeSession),
-    /// What this plant has is not followed by anything that the plant above has.
-    Gone(BridgeSession),
+    /// The session that was followed is over, and this plant has all of it.
+    EpochOver,
+    /// What this plant has is not followed by anything that the plant above has; from `next` on it has other ticks (0: none that this plant has).
+    Gone { session: BridgeSession, next: Seq },
     /// The server is that of another plant.
     OtherPlant(PlantId),
 }
@@ -42,7 +44,10 @@ pub(super) enum CatchUpTurn {
 /// A connection to a catch-up server, or the pause before the next.
 #[derive(Debug)]
 pub(super) struct CatchUp {
-    server: SocketAddr,
+    servers: Vec<SocketAddr>,
+    /// The one that is asked.
+    at: usize,
+    passes_over_older: bool,
     tls: Option<TlsToPlant>,
     whole_epoch: bool,
     name: String,
@@ -111,7 +116,9 @@ impl CatchUp {
     /// Creates the client of a server, which it does not ask yet.
     pub(super) fn of(config: &UpstreamConfig, events: &Events) -> Self {
         Self {
-            server: config.catch_up,
+            servers: config.catch_up.clone(),
+            at: 0,
+            passes_over_older: config.passes_over_older,
             tls: config.tls.clone(),
             whole_epoch: config.whole_epoch,
             name: config.name.clone(),
@@ -122,13 +129,23 @@ impl CatchUp {
         }
     }
 
+    /// The server that is asked.
+    pub(super) fn server(&self) -> SocketAddr {
+        self.servers[self.at]
+    }
+
+    /// Asks the next server, if there are several.
+    pub(super) fn ask_next(&mut self) {
+        self.at = (self.at + 1) % self.servers.len();
+    }
+
     /// The connection, to wait for.
     pub(super) fn stream(&self) -> Option<&Stream> {
         self.connection.as_ref().map(|connection| &connection.stream)
     }
 
     /// Asks the server for what `follower` lacks, and passes each tick to `each`: its session, its sequence, its frame, and the sequence that was
-    /// expected (0 for any). `has_ticks`: the ring already has ticks of the session that is followed.
+    /// expected (0 for any). `has_ticks`: the ring already has ticks of the session that is followed; `is_begun`: or images.
     ///
     /// # Errors
     /// As `each`.
@@ -136,13 +153,13 @@ impl CatchUp {
         &mut self,
         now: Nanos,
         follower: &mut Follower,
-        has_ticks: bool,
+        (has_ticks, is_begun): (bool, bool),
         each: impl FnMut(BridgeSession, Seq, &[u8], Seq) -> Result<(), Refused>,
     ) -> Result<CatchUpTurn, Refused> {
         if self.connection.is_none() && now < self.not_before {
             return Ok(CatchUpTurn::Going);
         }
-        match self.look(now, follower, has_ticks, each) {
+        match self.look(now, follower, (has_ticks, is_begun), each) {
             Ok(Looked::Turn(CatchUpTurn::Going)) => Ok(CatchUpTurn::Going),
             Ok(Looked::Turn(turn)) => {
                 (self.connection, self.has_complained) = (None, false);
@@ -150,14 +167,17 @@ impl CatchUp {
             }
             Ok(Looked::Refused(refused)) => Err(refused),
             Err(Failed(why, hint)) => {
-                let connection = self.connection.take();
+                let (connection, server) = (self.connection.take(), self.server());
+                self.ask_next();
                 let is_mute = |it: Connection| it.reply.is_none() && it.stream.is_connected();
                 let hint = hint.or_else(|| connection.is_some_and(is_mute).then(|| HINT.to_owned()));
-                self.not_before = now + PAUSE_NS.unsigned_abs();
+                // One after the other, and then a pause.
+                self.not_before = now + if self.at == 0 { PAUSE_NS.unsigned_abs() } else { 0 };
                 if !std::mem::replace(&mut self.has_complained, true) {
                     let said = format_args!(
-                        "upstream {}: cannot catch up from {}: {why}; it is asked again twice a second",
-                        self.name, self.server
+                        "upstream {}: cannot catch up from {server}: {why}; {} asked again twice a second",
+                        self.name,
+                        if self.servers.len() == 1 { "it is" } else { "the others are asked, and it is" }
                     );
                     match hint {
                         // Once: it is of the configuration.
@@ -174,13 +194,13 @@ impl CatchUp {
         &mut self,
         now: Nanos,
         follower: &mut Follower,
-        has_ticks: bool,
+        (has_ticks, is_begun): (bool, bool),
         each: impl FnMut(BridgeSession, Seq, &[u8], Seq) -> Result<(), Refused>,
     ) -> Result<Looked, Failed> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             None => {
-                let mut stream = TlsToPlant::connect(self.tls.as_ref(), self.server, INPUT_BYTES)?;
+                let mut stream = TlsToPlant::connect(self.tls.as_ref(), self.servers[self.at], INPUT_BYTES)?;
                 let (plant, next) = (follower.plant(), follower.next());
                 let epoch = follower.session().map(|session| session.epoch);
                 // Images that broke off before their end say nothing of the sequence: others are needed.
@@ -207,7 +227,11 @@ impl CatchUp {
         {
             let reply = CatchUpReply::decode(head)?;
             connection.stream.consume(HEAD_BYTES);
-            if let Some(turn) = connection.begin(reply, follower, has_ticks)? {
+            let is_older = follower.session().is_some_and(|session| reply.session.epoch < session.epoch);
+            if is_older && self.passes_over_older && reply.outcome != Outcome::OtherPlant {
+                return Err(format!("it knows only the earlier session {}", reply.session).into());
+            }
+            if let Some(turn) = connection.begin(reply, follower, is_begun)? {
                 return Ok(Looked::Turn(turn));
             }
         }
@@ -217,8 +241,11 @@ impl CatchUp {
         if is_closed && connection.stream.bytes().len() < INPUT_BYTES && !connection.has_part()? {
             return Err("the connection ended early".into());
         }
-        if now.since(connection.heard) >= PATIENCE_NS {
-            return Err("nothing has come for 5 s".into());
+        // A plant that stands still, while another one leads, is not waited for.
+        let is_first_of_several = connection.reply.is_none() && self.servers.len() > 1;
+        let patience_ns = if is_first_of_several { FIRST_PATIENCE_NS } else { PATIENCE_NS };
+        if now.since(connection.heard) >= patience_ns {
+            return Err(format!("nothing has come for {} s", patience_ns / 1_000_000_000).into());
         }
         Ok(Looked::Turn(CatchUpTurn::Going))
     }
@@ -230,7 +257,7 @@ impl Connection {
         &mut self,
         reply: CatchUpReply,
         follower: &Follower,
-        has_ticks: bool,
+        is_begun: bool,
     ) -> Result<Option<CatchUpTurn>, Failed> {
         self.reply = Some(reply);
         let followed = follower.session();
@@ -239,17 +266,13 @@ impl Connection {
             Outcome::Busy => {
                 return Err("as many plants as may catch up at once are doing so".into());
             }
-            Outcome::Gone => Some(CatchUpTurn::Gone(reply.session)),
+            Outcome::Gone => Some(CatchUpTurn::Gone { session: reply.session, next: reply.next }),
             // Everything of the session is there, and the ring must not mix two.
-            Outcome::Ticks if has_ticks && followed.is_some_and(|session| session != reply.session) => {
-                Some(CatchUpTurn::EpochOver(reply.session))
-            }
-            Outcome::Ticks => {
-                self.session = Some(reply.session);
-                None
+            _ if is_begun && followed.is_some_and(|session| session != reply.session) => {
+                Some(CatchUpTurn::EpochOver)
             }
             _ => {
-                self.session = followed;
+                self.session = Some(reply.session);
                 None
             }
         })
@@ -290,7 +313,7 @@ impl Connection {
                         return Err(format!("the end is tick {}, and came behind it", next.0).into());
                     }
                     found = Some(Looked::Turn(match reply.outcome {
-                        Outcome::EpochOver => CatchUpTurn::EpochOver(reply.session),
+                        Outcome::EpochOver => CatchUpTurn::EpochOver,
                         _ => CatchUpTurn::Done { session, next },
                     }));
                     break;

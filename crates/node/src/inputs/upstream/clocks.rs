@@ -46,6 +46,16 @@ impl ClockAbove {
         })
     }
 
+    /// Asks this server from now on, if another one was asked before: what is known of that one's clock does not hold.
+    pub(super) fn ask(&mut self, server: SocketAddrV4) {
+        if let Some((_, before)) = &mut self.peer
+            && *before != server
+        {
+            *before = server;
+            (self.asked, self.estimate) = (Nanos(0), ClockEstimate::default());
+        }
+    }
+
     /// Takes the answer, and asks again if that is due.
     #[inline]
     pub(super) fn turn(&mut self, now: Nanos, clock: &Clock) {

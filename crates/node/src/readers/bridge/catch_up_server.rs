@@ -31,6 +31,7 @@ use crate::cursor::RingCursor;
 use crate::events::{Events, Kind, Severity};
 use crate::image_server::{KeptState, new_kept};
 use crate::journal::Gate;
+use crate::lease::Term;
 use crate::readers::reader::{self, Reader};
 use crate::readers::sequence_cursor::Kept;
 use crate::ticks::{Next, OnRing};
@@ -69,7 +70,7 @@ impl RunningCatchUp {
         })?;
         let address = listener.local_address();
         let limits = (config.max_catching_up, config.catch_up_bytes_per_second);
-        let (plant, tls) = (config.plant, config.tls.clone());
+        let (plant, tls, term) = (config.plant, config.tls.clone(), config.term.clone());
         let kept = config.images.as_ref().map(new_kept);
         let (of_thread, counters) = (events.clone(), Arc::clone(counters));
         let reader = Reader::start("catch-up", events, move |ring, subscriber, _| {
@@ -87,6 +88,7 @@ impl RunningCatchUp {
                 limits,
                 caught_up: 0,
                 counters,
+                term,
                 events: of_thread,
             };
             server.run(ring)
@@ -130,6 +132,7 @@ struct CatchUpServer {
     limits: (usize, u64),
     caught_up: u64,
     counters: Arc<BridgeCounters>,
+    term: Option<Term>,
     events: Events,
 }
 
@@ -165,6 +168,9 @@ impl CatchUpServer {
         loop {
             let now = clock.now();
             let (taken, is_over) = self.take_ticks(&mut ring)?;
+            if !self.may_serve() {
+                return Ok(self.caught_up);
+            }
             self.turn(now);
             if is_over {
                 return Ok(self.take_leave(&clock));
@@ -192,6 +198,9 @@ impl CatchUpServer {
         let mut asked = begun;
         loop {
             let now = clock.now();
+            if !self.may_serve() {
+                return self.caught_up;
+            }
             self.turn(now);
             if !self.clients.is_empty() {
                 asked = now;
@@ -202,6 +211,11 @@ impl CatchUpServer {
             let sockets = self.clients.iter().map(|client| (client.stream.as_fd(), client.stream.interest()));
             wait(sockets.chain([(self.listener.as_fd(), Interest::Read)]), LONG_SLEEP);
         }
+    }
+
+    /// Whether the plant still numbers: after its lease, plants below must ask the one that does.
+    fn may_serve(&self) -> bool {
+        self.term.as_ref().is_none_or(|term| term.check().is_ok())
     }
 
     fn take_ticks(&mut self, ring: &mut RingCursor) -> crate::Result<(usize, bool)> {
@@ -343,12 +357,12 @@ impl CatchUpServer {
 
     /// Answers a request, and determines what follows.
     fn begin(&mut self, client: &mut Client, request: CatchUpRequest, now: Nanos) -> crate::Result<()> {
-        let session = self.session();
-        let mut reply = |outcome, next| {
+        let mut session = self.session();
+        let mut reply = |session, outcome, next| {
             client.stream.output().extend_from_slice(&CatchUpReply { session, outcome, next }.encode());
         };
         if request.plant != self.plant {
-            reply(Outcome::OtherPlant, Seq(0));
+            reply(session, Outcome::OtherPlant, Seq(0));
             return Ok(());
         }
         // Without a journal no epoch is to be had, only images.
@@ -360,14 +374,22 @@ impl CatchUpServer {
         let images = wants_images.then(|| self.images(now)).flatten();
         let Some(epoch) = request.epoch.filter(|_| request.next > Seq(0)) else {
             let sent = self.whole_past(images)?;
-            reply(Outcome::Ticks, sent.next);
+            reply(session, Outcome::Ticks, sent.next);
             client.sending = Some(sent);
             return Ok(());
         };
         let next = request.next;
         let (outcome, end) = match self.epochs.find(epoch, next) {
             EpochFound::Present => (Outcome::Ticks, None),
-            EpochFound::Over(end) => (Outcome::EpochOver, Some(end)),
+            EpochFound::Over(of_rest, end) => {
+                session = of_rest;
+                (Outcome::EpochOver, Some(end))
+            }
+            EpochFound::Parted(end) => {
+                // From here on this plant has other ticks.
+                reply(session, Outcome::Gone, end);
+                return Ok(());
+            }
             EpochFound::Nowhere => (Outcome::Gone, None),
         };
         let is_new = next > self.last && next > Seq(self.written());
@@ -376,10 +398,10 @@ impl CatchUpServer {
             _ => self.journal_from(next)?,
         };
         if outcome == Outcome::Gone || (journal.is_none() && !is_new) {
-            reply(Outcome::Gone, Seq(self.last.0 + 1));
+            reply(self.session(), Outcome::Gone, Seq(0));
             return Ok(());
         }
-        reply(outcome, next);
+        reply(session, outcome, next);
         let images = images.filter(|_| end.is_none()).map(|images| (images, 0));
         client.sending = Some(Sent { images, journal, next, end });
         Ok(())

@@ -28,9 +28,11 @@ pub(crate) struct Epochs {
 pub(crate) enum EpochFound {
     /// In the present epoch.
     Present,
-    /// In an epoch that ended before this sequence.
-    Over(Seq),
-    /// Nowhere: this plant never had the epoch, or it ended before the sequence.
+    /// In this epoch, which ended before this sequence.
+    Over(BridgeSession, Seq),
+    /// In an epoch that ended here before the sequence.
+    Parted(Seq),
+    /// Nowhere: this plant never had the epoch.
     Nowhere,
 }
 
@@ -69,6 +71,11 @@ impl Epochs {
         self.known.last().map_or(Seq(1), |(_, first)| *first)
     }
 
+    /// Returns the session in which a tick was numbered; `None` if that is not known.
+    pub(crate) fn of_tick(&self, seq: Seq) -> Option<BridgeSession> {
+        self.known.iter().rev().find(|(_, first)| *first <= seq).map(|(session, _)| *session)
+    }
+
     /// Returns an epoch that is later than all before.
     pub(crate) fn later(&self, now: Epoch) -> Epoch {
         self.known.iter().fold(now, |now, (session, _)| now.max(Epoch(session.epoch.0 + 1)))
@@ -79,11 +86,17 @@ impl Epochs {
     /// # Errors
     /// The file cannot be written.
     pub(crate) fn begin(&mut self, session: BridgeSession, first: Seq) -> crate::Result<()> {
-        // An epoch without a tick leaves nothing behind.
-        self.known.retain(|(_, before)| *before < first);
-        self.known.push((session, first));
-        let old = self.known.len().saturating_sub(MOST);
-        self.known.drain(..old);
+        // An epoch without a tick is known too: a plant below may be in it. Unless the one before goes on after it.
+        self.known.retain(|(_, before)| *before <= first);
+        let known = self.known.iter().position(|(before, _)| *before == session);
+        match known.filter(|at| self.known[at + 1..].iter().all(|(_, before)| *before == first)) {
+            Some(at) => self.known.truncate(at + 1),
+            None => self.known.push((session, first)),
+        }
+        if self.known.len() > MOST {
+            let empty = self.known.windows(2).position(|two| two[0].1 == two[1].1);
+            self.known.remove(empty.unwrap_or(0));
+        }
         let Some(file) = &self.file else { return Ok(()) };
         let text: String =
             self.known.iter().map(|(session, first)| format!("{session} {}\n", first.0)).collect();
@@ -102,15 +115,17 @@ impl Epochs {
 
     /// Finds where the sequence `next` of an epoch belongs.
     pub(crate) fn find(&self, epoch: Epoch, next: Seq) -> EpochFound {
-        let Some(at) = self.known.iter().position(|(session, _)| session.epoch == epoch) else {
+        let Some(mut at) = self.known.iter().position(|(session, _)| session.epoch == epoch) else {
             return EpochFound::Nowhere;
         };
+        // If everything of an epoch is there already, the next tick is the first of the following one.
+        while self.known.get(at + 1).is_some_and(|(_, end)| next == *end) {
+            at += 1;
+        }
         match self.known.get(at + 1) {
             None => EpochFound::Present,
-            // Everything of the epoch is there already: the next tick is the first of the following one.
-            Some((_, end)) if next == *end && at + 2 == self.known.len() => EpochFound::Present,
-            Some((_, end)) if next <= *end => EpochFound::Over(*end),
-            Some(_) => EpochFound::Nowhere,
+            Some((_, end)) if next < *end => EpochFound::Over(self.known[at].0, *end),
+            Some((_, end)) => EpochFound::Parted(*end),
         }
     }
 }
@@ -134,17 +149,44 @@ mod tests {
         let epochs = Epochs::of(Some(folder.path())).unwrap();
         assert_eq!((epochs.present(), epochs.first()), (Some(session(8)), Seq(21)));
         assert_eq!(epochs.later(Epoch(3)), Epoch(9));
+        let of_ticks = [0, 1, 10, 11, 20, 21].map(|seq| epochs.of_tick(Seq(seq)).map_or(0, |it| it.epoch.0));
+        assert_eq!(of_ticks, [0, 5, 5, 7, 7, 8]);
         for (epoch, next, found) in [
             (8, 500, EpochFound::Present),
-            (7, 15, EpochFound::Over(Seq(21))),
+            (7, 15, EpochFound::Over(session(7), Seq(21))),
             (7, 21, EpochFound::Present),
-            (7, 22, EpochFound::Nowhere),
-            (5, 11, EpochFound::Over(Seq(11))),
-            (6, 11, EpochFound::Nowhere),
+            (7, 22, EpochFound::Parted(Seq(21))),
+            (5, 3, EpochFound::Over(session(5), Seq(11))),
+            (5, 11, EpochFound::Over(session(7), Seq(21))),
+            (6, 11, EpochFound::Over(session(7), Seq(21))),
+            (6, 12, EpochFound::Parted(Seq(11))),
+            (4, 11, EpochFound::Nowhere),
         ] {
             assert_eq!(epochs.find(Epoch(epoch), Seq(next)), found, "{epoch} {next}");
         }
         fs::write(folder.path().join(FILE), "what\n").unwrap();
         assert!(Epochs::of(Some(folder.path())).is_err());
+    }
+
+    #[test]
+    fn an_epoch_goes_on_behind_one_that_has_come_to_nothing() {
+        let mut epochs = Epochs::of(None).unwrap();
+        for (epoch, first) in [(5, 1), (6, 11), (5, 11), (5, 15), (7, 21)] {
+            epochs.begin(session(epoch), Seq(first)).unwrap();
+        }
+        assert_eq!(epochs.known, [(session(5), Seq(1)), (session(7), Seq(21))]);
+    }
+
+    #[test]
+    fn of_too_many_epochs_those_without_a_tick_are_forgotten_first() {
+        let mut epochs = Epochs::of(None).unwrap();
+        let firsts = [1, 11, 11, 21].into_iter().chain(std::iter::repeat_n(31, MOST));
+        for (epoch, first) in (1..).zip(firsts) {
+            epochs.begin(session(epoch), Seq(first)).unwrap();
+        }
+        assert_eq!(epochs.known.len(), MOST);
+        assert_eq!(epochs.find(Epoch(1), Seq(5)), EpochFound::Over(session(1), Seq(11)));
+        assert_eq!(epochs.find(Epoch(2), Seq(11)), EpochFound::Nowhere);
+        assert_eq!(epochs.find(Epoch(4), Seq(31)), EpochFound::Present);
     }
 }

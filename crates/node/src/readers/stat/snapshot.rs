@@ -71,6 +71,9 @@ pub struct Snapshot {
     /// The plant above, if the ticks are another plant's; its state is that of the feed of its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<UpstreamSnapshot>,
+    /// The lease, if two plants stand in for each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseSnapshot>,
     /// The hub, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hub: Option<Hub>,
@@ -361,6 +364,32 @@ pub struct UpstreamSnapshot {
     /// How far the clock of the plant above differs from this plant's; `None` while that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockSnapshot>,
+}
+
+/// The lease that decides which of two plants numbers.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct LeaseSnapshot {
+    /// The name of this plant.
+    pub holder: String,
+    /// `true` while this plant leads.
+    pub held: bool,
+    /// The name of the plant that leads; empty while none is known to.
+    pub leader: String,
+    /// The epoch of the lease that is held, or the latest that was granted; 0 for none.
+    pub epoch: u64,
+    /// The same as a session: plant and epoch.
+    pub session: String,
+    /// Time until the lease ends unless it is renewed, in ns; 0 while this plant does not lead.
+    pub left_ns: u64,
+    /// Times that this plant has got or lost the lease since its process started.
+    pub changes: u64,
+    /// Number of witnesses.
+    pub witnesses: usize,
+    /// Those that do not answer.
+    pub silent: usize,
+    /// Why nobody can lead, or this plant cannot; empty if nothing is wrong.
+    pub problem: String,
 }
 
 /// How far another plant's clock differs from this one's.

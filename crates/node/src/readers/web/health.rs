@@ -30,6 +30,16 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
         let says = if feed.ended { format!("{}, session over", feed.state) } else { feed.state.clone() };
         checks.push((format!("feed {}", feed.name), is_well, says));
     }
+    if let Some(lease) = &snapshot.lease {
+        let says = match (lease.held, lease.leader.as_str()) {
+            (true, _) => format!("leads as session {}", lease.session),
+            (false, "") => "nobody is known to lead".to_owned(),
+            (false, leader) => format!("follows {leader}, session {}", lease.session),
+        };
+        let says = if lease.problem.is_empty() { says } else { format!("{says}: {}", lease.problem) };
+        // A plant that follows is as well as one that leads; without a leader there are no ticks.
+        checks.push(("lease".to_owned(), !lease.leader.is_empty(), says));
+    }
     for service in snapshot.hub.iter().flat_map(|hub| &hub.services) {
         let says = if service.up { "up".to_owned() } else { format!("down: {}", service.text) };
         checks.push((format!("service {}", service.name), service.up, says));

@@ -7,8 +7,8 @@ use std::fmt::{self, Write};
 use tapeline_measure::Nanos;
 
 use crate::stat::snapshot::{
-    BridgeSnapshot, ClockSnapshot, FeedSnapshot, Hub, Journal, LATE_NS, Latency, Outlet, Session, Snapshot,
-    SourceSnapshot, SymbolSnapshot, ThreadSign, UpstreamSnapshot, VenueSnapshot,
+    BridgeSnapshot, ClockSnapshot, FeedSnapshot, Hub, Journal, LATE_NS, Latency, LeaseSnapshot, Outlet,
+    Session, Snapshot, SourceSnapshot, SymbolSnapshot, ThreadSign, UpstreamSnapshot, VenueSnapshot,
 };
 
 /// A metric, which has any number of [values](MetricValue).
@@ -207,6 +207,13 @@ const METRICS: &[Metric] = metrics! {
         => clock_above(|clock| clock.ahead_ns as f64 / 1e9);
     tapeline_upstream_clock_bound_seconds "Bound on the error of the difference of both clocks"
         => clock_above(|clock| seconds(clock.bound_ns));
+    tapeline_lease_held "1 while this plant leads, 0 while it follows the other one" => lease(|lease| lease.held.into());
+    tapeline_lease_epoch "Epoch of the lease that is held, or was granted last; 0 for none"
+        => lease(|lease| lease.epoch);
+    tapeline_lease_left_seconds "Time until the lease of this plant ends unless it is renewed; 0 while it follows"
+        => lease_left();
+    tapeline_lease_changes_total "Times that this plant has got or lost the lease" => lease(|lease| lease.changes);
+    tapeline_lease_witnesses_silent "Witnesses that do not answer" => lease(|lease| lease.silent as u64);
     tapeline_service_up "1 while the service is up" => services();
     tapeline_hub_ticks_total "Ticks that the hub read from the ring" => hub(|hub| hub.ticks);
     tapeline_hub_missing_ticks_total "Ticks that the hub missed" => hub(|hub| hub.missing);
@@ -364,6 +371,15 @@ impl Page<'_> {
 
     fn upstream(&mut self, value: impl Fn(&UpstreamSnapshot) -> u64) {
         self.of(&self.plant.upstream, value);
+    }
+
+    fn lease(&mut self, value: impl Fn(&LeaseSnapshot) -> u64) {
+        self.of(&self.plant.lease, value);
+    }
+
+    fn lease_left(&mut self) {
+        let lease = self.plant.lease.as_ref();
+        lease.iter().for_each(|lease| self.one(seconds(lease.left_ns)));
     }
 
     fn clock_above(&mut self, value: impl Fn(&ClockSnapshot) -> f64) {
@@ -594,6 +610,12 @@ mod tests {
                 clock: Some(ClockSnapshot { ahead_ns: -2_000, bound_ns: 30_000 }),
                 ..UpstreamSnapshot::default()
             }),
+            lease: Some(LeaseSnapshot {
+                held: true,
+                epoch: 6,
+                left_ns: 500_000_000,
+                ..LeaseSnapshot::default()
+            }),
             readers: vec![
                 ReaderSnapshot { name: "hub".to_owned(), ..ReaderSnapshot::default() },
                 ReaderSnapshot::default(),
@@ -675,6 +697,9 @@ mod tests {
         assert_eq!(series["tapeline_upstream_behind_ticks"], 5.0);
         assert_eq!(series["tapeline_upstream_clock_ahead_seconds"], -2e-6);
         assert_eq!(series["tapeline_upstream_clock_bound_seconds"], 3e-5);
+        assert_eq!(series["tapeline_lease_held"], 1.0);
+        assert_eq!(series["tapeline_lease_epoch"], 6.0);
+        assert_eq!(series["tapeline_lease_left_seconds"], 0.5);
         assert_eq!(series["tapeline_service_up{service=\"S \\\"1\\\"\\\\\\n\"}"], 1.0);
         assert_eq!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.5\"}"], 2.5e-6);
         assert!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.99\"}"].is_nan());

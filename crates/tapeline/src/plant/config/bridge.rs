@@ -44,6 +44,7 @@ const CATCH_UP_RATE: u64 = 100_000_000;
 /// Bytes per second of answers to re-requests: of one plant, and of all.
 const ANSWER_RATES: (u64, u64) = (100_000_000, 400_000_000);
 const MAX_LINES: usize = 8;
+const MAX_SERVERS: usize = 8;
 /// Default number of plants that follow one line over TCP, and the most.
 const FOLLOWERS: usize = 8;
 const MAX_FOLLOWERS: usize = 1_000;
@@ -91,12 +92,20 @@ struct RawUpstreamLine {
     tcp: Option<Spanned<String>>,
 }
 
+/// An address, or a list of them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawUpstream {
     name: Option<String>,
     plant: Spanned<String>,
-    server: Spanned<String>,
+    server: Spanned<OneOrMore>,
     tls: Option<bool>,
     ca: Option<Spanned<PathBuf>>,
     server_name: Option<Spanned<String>>,
@@ -176,20 +185,23 @@ impl Source<'_> {
             max_catching_up: self.or(most, CATCHING_UP),
             catch_up_bytes_per_second: rate as u64,
             images: (image_bytes > 0).then_some(ImageServerConfig { bytes: image_bytes, ..images }),
+            term: None,
         })
     }
 
     /// Checks the plant above.
     pub(super) fn upstream(&self, raw: RawUpstream) -> Option<UpstreamConfig> {
         let plant = self.plant_id(&raw.plant);
-        let server = self.server(&raw.server);
+        let servers = self.servers(&raw.server);
         let tls = self.tls_to_plant(&raw);
         // A line over TCP sends again by itself what was lost with a connection.
         let all_over_tcp = raw.line.iter().all(|line| line.get_ref().tcp.is_some());
         let requests = match &raw.requests {
             None if all_over_tcp => Some(Vec::new()),
-            None => server.map(|server| vec![server]),
-            Some(servers) => servers.iter().map(|server| self.server(server)).collect(),
+            None => servers.clone(),
+            Some(servers) => {
+                servers.iter().map(|server| self.server(server.get_ref(), server.span())).collect()
+            }
         };
         let count = raw.line.len();
         if !(1..=MAX_LINES).contains(&count) {
@@ -216,14 +228,15 @@ impl Source<'_> {
         let hint = "\"images\" is the default; \"epoch\" takes every tick since the plant above began";
         let whole_epoch = self.word("start", &raw.start, [("images", false), ("epoch", true)], hint);
         let receive_buffer = self.size_or(&raw.receive_buffer, RECEIVE_BUFFER);
-        let (plant, server, requests) = (plant?, server?, requests?);
+        let (plant, servers, requests) = (plant?, servers?, requests?);
         let mut rules = usual.requests;
         (rules.servers, rules.delay_ns) = (requests.len().max(1), reorder_ns);
         Some(UpstreamConfig {
             name: raw.name.unwrap_or_else(|| plant.to_string()),
             lines,
             requests,
-            catch_up: SocketAddr::V4(server),
+            passes_over_older: servers.len() > 1,
+            catch_up: servers.into_iter().map(SocketAddr::V4).collect(),
             tls,
             whole_epoch,
             follower: FollowerSettings {
@@ -251,10 +264,23 @@ impl Source<'_> {
         self.sound(id)
     }
 
-    fn server(&self, given: &Spanned<String>) -> Option<SocketAddrV4> {
-        let address = given.get_ref().parse().map_err(|_| {
-            let what = format!("server \"{}\" is not an IPv4 address with a port", given.get_ref());
-            self.wrong(given.span(), what, "such as server = \"10.0.0.5:14040\"")
+    /// The servers of the plants that may lead.
+    fn servers(&self, given: &Spanned<OneOrMore>) -> Option<Vec<SocketAddrV4>> {
+        let all = match given.get_ref() {
+            OneOrMore::One(server) => std::slice::from_ref(server),
+            OneOrMore::More(servers) => servers,
+        };
+        if !(1..=MAX_SERVERS).contains(&all.len()) {
+            let what = format!("server names {} addresses; 1 to {MAX_SERVERS} are expected", all.len());
+            self.fault(given.span(), what, "one for each plant above that may lead");
+        }
+        all.iter().map(|server| self.server(server, given.span())).collect()
+    }
+
+    fn server(&self, given: &str, span: Span) -> Option<SocketAddrV4> {
+        let address = given.parse().map_err(|_| {
+            let what = format!("server \"{given}\" is not an IPv4 address with a port");
+            self.wrong(span, what, "such as server = \"10.0.0.5:14040\", or a list of two")
         });
         self.sound(address)
     }
@@ -462,7 +488,11 @@ mod tests {
         let below = parse("plant.toml", UPSTREAM).unwrap();
         let upstream = below.upstream.unwrap();
         assert_eq!((upstream.follower.plant, upstream.name.as_str()), (above.plant, "NY1"));
-        assert_eq!(upstream.requests, [upstream.catch_up.to_string().parse().unwrap()]);
+        assert_eq!(upstream.requests, ["127.0.0.1:14040".parse().unwrap()]);
+        assert_eq!(upstream.catch_up, ["127.0.0.1:14040".parse().unwrap()]);
+        let two = UPSTREAM.replace("\"127.0.0.1:14040\"", "[\"127.0.0.1:14040\", \"127.0.0.1:14041\"]");
+        let upstream = parse("plant.toml", &two).unwrap().upstream.unwrap();
+        assert_eq!((upstream.catch_up.len(), upstream.requests.len()), (2, 2));
     }
 
     #[test]
@@ -509,6 +539,7 @@ mod tests {
                 UPSTREAM.replace("address = \"239.1.2.3:5\"", "tcp = \"ny1\""),
                 "plant.toml:7:7: tcp is \"ny1\"",
             ),
+            (UPSTREAM.replace("\"127.0.0.1:14040\"", "[]"), "server names 0 addresses"),
             (UPSTREAM.replace("[[upstream.l", "ca = \"a.pem\"\n[[upstream.l"), "ca is set without tls"),
             (
                 UPSTREAM.replace("[[upstream.l", "server_name = \"a\"\n[[upstream.l"),

@@ -2,6 +2,7 @@
 
 mod aeron;
 mod clocks;
+mod lease;
 mod lossy;
 mod probe;
 mod starting;
