@@ -331,7 +331,13 @@ impl LeaseWorld {
         }
         for _ in 0..copies {
             let is_late = is_faulty && self.chance.one_in(10);
-            let delay = if is_late { self.chance.below(2 * DURATION_NS) } else { self.chance.below(5 * MS) };
+            let most = match self.chance.below(2) {
+                _ if !is_late => 5 * MS,
+                0 => 2 * DURATION_NS,
+                // Within the time in which an answer is still wanted.
+                _ => DURATION_NS / 3,
+            };
+            let delay = self.chance.below(most);
             self.put(delay, what(bytes.to_vec()));
         }
     }
