@@ -1,6 +1,6 @@
 //! Hosts: a plant that numbers ticks, several plants below that follow it, and the links between them, from one seed.
 //!
-//! Real are the two ends of the bridge (`Packer`, `Follower`), their re-requests and answers, and the messages of the catch-up protocol. The links
+//! Real are the two ends of the bridge (`Packer`, `Follower`), their re-requests and answers, the messages of the catch-up protocol, and the epochs. The links
 //! lose, repeat, delay and reorder datagrams, and are cut; connections break at any byte; plants are killed and start again, with and without a
 //! journal. What a plant below does with an outcome (its ring ends, its journal is moved aside) is the world's own, as in the loop of `node`.
 

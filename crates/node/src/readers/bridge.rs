@@ -27,8 +27,7 @@ use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use self::catch_up_server::RunningCatchUp;
 use self::counters::{BridgeCounters, BridgeView};
-use self::epochs::Epochs;
-pub use self::epochs::FILE as EPOCHS_FILE;
+pub use self::epochs::{EpochFound, Epochs, FILE as EPOCHS_FILE};
 pub use self::line::BridgeLine;
 use self::line::LineSender;
 pub use self::tcp_line::TcpLineOptions;

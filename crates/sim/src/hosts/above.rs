@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use tapeline_feed::history::Limits;
 use tapeline_feed::moldudp64::retransmit::ServerSettings;
 use tapeline_measure::Nanos;
+use tapeline_node::bridge::{EpochFound, Epochs};
 use tapeline_plant::bridge::catch_up::{
     Beginning, CatchUpReply, CatchUpRequest, HEAD_BYTES, Outcome, put_end, put_tick,
 };
@@ -35,8 +36,7 @@ pub(super) struct Above {
     settings: PackerSettings,
     has_journal: bool,
     is_alive: bool,
-    /// The session of each epoch that the journal knows, with its first sequence; the last one is the present.
-    epochs: Vec<(BridgeSession, Seq)>,
+    epochs: Epochs,
     starts: u64,
     packer: Packer,
     /// Ticks that were numbered and are not in the journal yet.
@@ -54,12 +54,12 @@ impl Above {
         let history = Limits { messages: plan.history, bytes: plan.history * 400 };
         let settings =
             PackerSettings { packet_bytes: plan.packet_bytes, history, answers: ServerSettings::default() };
-        let session = BridgeSession { plant: plant(), epoch: Epoch(1) };
+        let (session, epochs) = epochs_with(Epochs::default(), Epoch(1), Seq(1));
         Self {
             settings,
             has_journal: plan.has_journal,
             is_alive: true,
-            epochs: vec![(session, Seq(1))],
+            epochs,
             starts: 1,
             packer: Packer::new(session, Seq(1), settings),
             pending: Vec::new(),
@@ -71,7 +71,7 @@ impl Above {
     }
 
     fn session(&self) -> BridgeSession {
-        self.epochs[self.epochs.len() - 1].0
+        self.epochs.present().unwrap_or(BridgeSession { plant: plant(), epoch: Epoch(0) })
     }
 
     /// The first sequence that was not kept yet.
@@ -134,14 +134,14 @@ impl Above {
     pub(super) fn start(&mut self) {
         self.is_alive = true;
         self.starts += 1;
-        let session = BridgeSession { plant: plant(), epoch: Epoch(self.starts) };
+        let mut epochs = std::mem::take(&mut self.epochs);
         if !self.has_journal {
             (self.kept, self.first, self.chain) = (Vec::new(), 1, 0);
-            self.epochs.clear();
+            epochs = Epochs::default();
         }
         let next = Seq(self.next());
-        self.epochs.retain(|(_, first)| *first <= next);
-        self.epochs.push((session, next));
+        let (session, epochs) = epochs_with(epochs, Epoch(self.starts), next);
+        self.epochs = epochs;
         self.packer = Packer::new(session, next, self.settings);
     }
 
@@ -166,13 +166,13 @@ impl Above {
         };
         let (session, outcome, from, end) = match request.epoch.filter(|_| request.next > Seq(0)) {
             None if wants_images || !self.has_journal => (present, Outcome::Ticks, next, next),
-            None => (present, Outcome::Ticks, self.epochs[self.epochs.len() - 1].1, next),
-            Some(epoch) => match self.find(epoch, request.next) {
-                Found::Present if self.has_journal || request.next == next => {
+            None => (present, Outcome::Ticks, self.epochs.first(), next),
+            Some(epoch) => match self.epochs.find(epoch, request.next) {
+                EpochFound::Present if request.next == next || self.has_journal && request.next < next => {
                     (present, Outcome::Ticks, request.next, next)
                 }
-                Found::Over(session, end) => (session, Outcome::EpochOver, request.next, end),
-                Found::Parted(end) => return reply(present, Outcome::Gone, end),
+                EpochFound::Over(session, end) => (session, Outcome::EpochOver, request.next, end),
+                EpochFound::Parted(end) => return reply(present, Outcome::Gone, end),
                 _ => return reply(present, Outcome::Gone, next),
             },
         };
@@ -192,27 +192,12 @@ impl Above {
         let body = [(self.next() - 1).to_le_bytes(), self.chain.to_le_bytes()].concat();
         frame(Seq(0), &body)
     }
-
-    /// Where the sequence `next` of an epoch belongs, as `Epochs` of `node` says.
-    fn find(&self, epoch: Epoch, next: Seq) -> Found {
-        let Some(mut at) = self.epochs.iter().position(|(session, _)| session.epoch == epoch) else {
-            return Found::Nowhere;
-        };
-        while self.epochs.get(at + 1).is_some_and(|(_, end)| next == *end) {
-            at += 1;
-        }
-        match self.epochs.get(at + 1) {
-            None if next.0 <= self.next() => Found::Present,
-            None => Found::Nowhere,
-            Some((_, end)) if next < *end => Found::Over(self.epochs[at].0, *end),
-            Some((_, end)) => Found::Parted(*end),
-        }
-    }
 }
 
-enum Found {
-    Present,
-    Over(BridgeSession, Seq),
-    Parted(Seq),
-    Nowhere,
+/// Adds an epoch that begins with this sequence.
+fn epochs_with(mut epochs: Epochs, epoch: Epoch, first: Seq) -> (BridgeSession, Epochs) {
+    let session = BridgeSession { plant: plant(), epoch: epochs.later(epoch) };
+    // Nothing is written: these epochs have no file.
+    let _ = epochs.begin(session, first);
+    (session, epochs)
 }

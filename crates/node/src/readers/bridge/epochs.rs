@@ -17,7 +17,7 @@ const MOST: usize = 64;
 
 /// The epochs of a plant, oldest first; of a plant without a journal only the present one.
 #[derive(Debug, Default)]
-pub(crate) struct Epochs {
+pub struct Epochs {
     file: Option<PathBuf>,
     /// Each session with its first sequence.
     known: Vec<(BridgeSession, Seq)>,
@@ -25,7 +25,7 @@ pub(crate) struct Epochs {
 
 /// The place of a sequence that a plant below asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EpochFound {
+pub enum EpochFound {
     /// In the present epoch.
     Present,
     /// In this epoch, which ended before this sequence.
@@ -41,7 +41,7 @@ impl Epochs {
     ///
     /// # Errors
     /// The file cannot be read, or has something else in it.
-    pub(crate) fn of(folder: Option<&Path>) -> crate::Result<Self> {
+    pub fn of(folder: Option<&Path>) -> crate::Result<Self> {
         let Some(file) = folder.map(|folder| folder.join(FILE)) else { return Ok(Self::default()) };
         let failed = |what| {
             let hint = "a plant writes this file; without it the plants below begin with images";
@@ -62,22 +62,22 @@ impl Epochs {
     }
 
     /// Returns the present session; `None` before the first.
-    pub(crate) fn present(&self) -> Option<BridgeSession> {
+    pub fn present(&self) -> Option<BridgeSession> {
         self.known.last().map(|(session, _)| *session)
     }
 
     /// Returns the first sequence of the present epoch.
-    pub(crate) fn first(&self) -> Seq {
+    pub fn first(&self) -> Seq {
         self.known.last().map_or(Seq(1), |(_, first)| *first)
     }
 
     /// Returns the session in which a tick was numbered; `None` if that is not known.
-    pub(crate) fn of_tick(&self, seq: Seq) -> Option<BridgeSession> {
+    pub fn of_tick(&self, seq: Seq) -> Option<BridgeSession> {
         self.known.iter().rev().find(|(_, first)| *first <= seq).map(|(session, _)| *session)
     }
 
     /// Returns an epoch that is later than all before.
-    pub(crate) fn later(&self, now: Epoch) -> Epoch {
+    pub fn later(&self, now: Epoch) -> Epoch {
         self.known.iter().fold(now, |now, (session, _)| now.max(Epoch(session.epoch.0 + 1)))
     }
 
@@ -85,7 +85,7 @@ impl Epochs {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn begin(&mut self, session: BridgeSession, first: Seq) -> crate::Result<()> {
+    pub fn begin(&mut self, session: BridgeSession, first: Seq) -> crate::Result<()> {
         // An epoch without a tick is known too: a plant below may be in it. Unless the one before goes on after it.
         self.known.retain(|(_, before)| *before <= first);
         let known = self.known.iter().position(|(before, _)| *before == session);
@@ -114,7 +114,7 @@ impl Epochs {
     }
 
     /// Finds where the sequence `next` of an epoch belongs.
-    pub(crate) fn find(&self, epoch: Epoch, next: Seq) -> EpochFound {
+    pub fn find(&self, epoch: Epoch, next: Seq) -> EpochFound {
         let Some(mut at) = self.known.iter().position(|(session, _)| session.epoch == epoch) else {
             return EpochFound::Nowhere;
         };
