@@ -5,6 +5,7 @@
 
 mod catch_up_server;
 pub(crate) mod counters;
+mod demand_server;
 pub(crate) mod epochs;
 pub(crate) mod line;
 mod tcp_line;
@@ -27,6 +28,7 @@ use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use self::catch_up_server::RunningCatchUp;
 use self::counters::{BridgeCounters, BridgeView};
+use self::demand_server::RunningDemandServer;
 use self::epochs::Epochs;
 pub use self::epochs::FILE as EPOCHS_FILE;
 pub use self::line::BridgeLine;
@@ -41,6 +43,7 @@ use crate::image_server::ImageServerConfig;
 use crate::journal::{Gate, WHILE_HELD};
 use crate::readers::reader::{Pulse, Reader, Signs};
 use crate::readers::sequence_cursor::{Kept, SequenceCursor, Taken};
+use crate::sources::far::FarSources;
 use crate::ticks::OnRing;
 
 /// Ticks packed before the re-requests are looked at again.
@@ -141,6 +144,7 @@ pub(crate) struct RunningBridge {
     pub(crate) ready: BridgeReady,
     readers: Vec<Reader<BridgeReport>>,
     catch_up: RunningCatchUp,
+    demands: Option<RunningDemandServer>,
     counters: Vec<Arc<BridgeCounters>>,
 }
 
@@ -153,10 +157,12 @@ struct Outlets {
 
 impl RunningBridge {
     /// Opens the ports and starts the threads, which wait for the ring. Call before this thread is pinned. `after` is the last tick of the
-    /// plants before this one; from the plant's journal come its folder and progress, and the gates of the threads.
+    /// plants before this one; from the plant's journal come its folder and progress, and the gates of the threads. `sources` leads to the
+    /// plant's sources, and has their services, if there are any.
     pub(crate) fn start(
         config: BridgeConfig,
         (gates, journal, after): ([Option<Gate>; 3], Option<Kept>, Seq),
+        sources: Option<FarSources>,
         events: &Events,
     ) -> crate::Result<Self> {
         let folder: Option<PathBuf> = journal.as_ref().map(|(folder, _)| folder.clone());
@@ -176,9 +182,13 @@ impl RunningBridge {
         let tcp_lines = tcp_lines.collect::<crate::Result<Vec<_>>>()?;
         let [gate_of_catch_up, mut gates @ ..] = gates;
         let mut counters = vec![Arc::<BridgeCounters>::default()];
+        let start_demands =
+            |(link, services)| RunningDemandServer::start(link, services, &counters[0], events);
+        let (demands, to_demands) = sources.map(start_demands).transpose()?.unzip();
         let (catch_up, address) = RunningCatchUp::start(
             &config,
             (epochs, gate_of_catch_up, journal.clone()),
+            to_demands,
             &counters[0],
             events,
         )?;
@@ -213,7 +223,7 @@ impl RunningBridge {
                 Sending { place, clock, session, out, requests, batch, signs, counted, of_catch_up }.run()
             })?);
         }
-        Ok(Self { ready, readers, catch_up, counters })
+        Ok(Self { ready, readers, catch_up, demands, counters })
     }
 
     /// The ring exists. Returns the places on it that must be [exempt](tapeline_ring::Publisher) from the stall limit.
@@ -234,6 +244,9 @@ impl RunningBridge {
     /// The ring has ended: waits until the threads have ended.
     pub(crate) fn end(self) -> crate::Result<BridgeReport> {
         let caught_up = self.catch_up.end();
+        if let Some(demands) = self.demands {
+            demands.end();
+        }
         let reports = self.readers.into_iter().map(Reader::end).collect::<Vec<_>>();
         let mut all = BridgeReport { caught_up: caught_up?, ..BridgeReport::default() };
         for report in reports {

@@ -2,6 +2,7 @@
 
 mod aeron;
 mod clocks;
+mod demand;
 mod lossy;
 mod probe;
 mod starting;
