@@ -11,7 +11,7 @@ mod shared;
 
 use tapeline_omm::rwf::{Domain, Priority};
 
-pub use shared::{DemanderId, FarDemand, SharedDemands, SharedLimits, nak, status};
+pub use shared::{DemanderId, FarDemand, FarPolicy, SharedDemands, SharedLimits, nak, status};
 
 /// An item of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -320,7 +320,9 @@ impl RunningSources {
             is_busy = true;
             sources.demand(now, demand, lines, to, clock)?;
         }
-        far.count();
+        if is_busy {
+            far.count();
+        }
         Ok(is_busy || taken > 0)
     }
 

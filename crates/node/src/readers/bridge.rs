@@ -22,6 +22,7 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::clocks::ClockExchange;
 use tapeline_plant::bridge::{BridgeSession, Epoch, Packer, PackerSettings, PlantId};
+use tapeline_plant::demand::FarPolicy;
 use tapeline_ring::Wait;
 use tapeline_wire::tls::Tls;
 use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
@@ -91,6 +92,18 @@ pub struct BridgeConfig {
     pub catch_up_bytes_per_second: u64,
     /// The images with which plants below begin; `None`: they begin with the first tick of the epoch in the journal.
     pub images: Option<ImageServerConfig>,
+    /// What plants below may demand of this plant's sources.
+    pub demands: FarPolicy,
+    /// Maximum number of items that one of them may have open.
+    pub max_demanded: usize,
+}
+
+impl BridgeConfig {
+    /// Returns the memory bound of the demands of plants below, in bytes; 0 if none are taken.
+    #[must_use]
+    pub fn demands_bound(&self) -> usize {
+        if self.demands == FarPolicy::Refuse { 0 } else { demand_server::memory_bound(self.max_demanded) }
+    }
 }
 
 /// Where plants below reach a bridge.

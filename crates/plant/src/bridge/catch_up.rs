@@ -61,8 +61,8 @@ pub enum Outcome {
     Busy = 3,
     /// The plant above has another id; the session of the reply has it.
     OtherPlant = 4,
-    /// The plant above has no services that could be asked for anything.
-    NoServices = 5,
+    /// The plant above takes no demands.
+    NoDemands = 5,
 }
 
 /// The reply to a request.
@@ -161,7 +161,7 @@ impl CatchUpReply {
             2 => Outcome::Gone,
             3 => Outcome::Busy,
             4 => Outcome::OtherPlant,
-            5 => Outcome::NoServices,
+            5 => Outcome::NoDemands,
             _ => return Err(NotCatchUp::Head),
         };
         Ok(Self { session, outcome, next: Seq(number(bytes, 24)) })

@@ -7,7 +7,8 @@ use std::collections::{HashMap, VecDeque};
 
 use tapeline_omm::State;
 use tapeline_omm::rwf::{
-    AckHeader, DataState, Domain, NakCode, Priority, StateCode, StatusHeader, StreamState,
+    AckHeader, DataState, Domain, MessageClass, MessageView, NakCode, Priority, StateCode, StatusHeader,
+    StreamState,
 };
 
 use super::{Answer, Demand, ItemName, Ticket};
@@ -43,9 +44,23 @@ impl FarDemand {
     }
 }
 
-/// Maximum numbers of what each hub may have.
+/// What a plant lets plants below demand of its sources.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FarPolicy {
+    /// Nothing.
+    #[default]
+    Refuse,
+    /// Items, and private streams.
+    Items,
+    /// Those, posts, and generic messages.
+    Posts,
+}
+
+/// What each hub may have.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedLimits {
+    /// What hubs of plants below may demand.
+    pub far: FarPolicy,
     /// Open items of a hub of a plant below.
     pub items: usize,
     /// Posts of one hub that wait for their receipt.
@@ -109,6 +124,10 @@ impl SharedDemands {
 
     /// Takes a demand of a hub.
     pub fn demand(&mut self, hub: DemanderId, demand: Demand) {
+        let may_post = hub == DemanderId::OWN || self.limits.far == FarPolicy::Posts;
+        if !may_post && is_post(&demand) {
+            return self.refuse_post(hub, demand);
+        }
         let demand = match demand {
             Demand::Open { item, priority } => return self.open(hub, item, priority),
             Demand::Priority { item, priority } => return self.change(hub, item, priority),
@@ -219,6 +238,14 @@ impl SharedDemands {
         self.refused
     }
 
+    fn refuse_post(&mut self, hub: DemanderId, demand: Demand) {
+        self.refused += 1;
+        if let Demand::Post { ticket: Some(ticket), .. } = demand {
+            let message = nak(NakCode::DENIED_BY_SRC, "The plant above takes no posts of plants below");
+            self.answers.push_back((hub, Answer::Ack { ticket, message }));
+        }
+    }
+
     fn has(&self, hub: DemanderId, item: &ItemName) -> bool {
         self.items.get(item).is_some_and(|hubs| hubs.iter().any(|(other, _)| *other == hub))
     }
@@ -320,6 +347,18 @@ impl SharedDemands {
     }
 }
 
+/// Whether a demand brings a source a message of the client's own.
+fn is_post(demand: &Demand) -> bool {
+    match demand {
+        Demand::Post { .. } | Demand::Generic { .. } => true,
+        // The client also changes its request on such a stream.
+        Demand::Private { message, .. } => {
+            MessageView::parse(message).map_or(true, |message| message.class() != MessageClass::REQUEST)
+        }
+        _ => false,
+    }
+}
+
 /// The priority of several hubs: the highest class, and the sum of the counts in it.
 fn all(hubs: &[(DemanderId, Priority)]) -> Option<Priority> {
     let class = hubs.iter().map(|(_, priority)| priority.class).max()?;
@@ -369,7 +408,7 @@ mod tests {
     }
 
     fn shared() -> SharedDemands {
-        SharedDemands::new(SharedLimits { items: 1, posts: 1, private: 1 })
+        SharedDemands::new(SharedLimits { far: FarPolicy::Posts, items: 1, posts: 1, private: 1 })
     }
 
     fn open(shared: &mut SharedDemands, hub: DemanderId, priority: Priority) -> Vec<Demand> {
@@ -472,5 +511,24 @@ mod tests {
         assert_eq!((demands(&mut shared), shared.refused()), (vec![], 1));
         let [(A, Answer::Status { item, .. })] = &answers(&mut shared)[..] else { panic!() };
         assert_eq!(*item, other);
+    }
+
+    #[test]
+    fn a_plant_may_take_items_alone_from_plants_below() {
+        let mut shared =
+            SharedDemands::new(SharedLimits { far: FarPolicy::Items, items: 1, posts: 1, private: 1 });
+        assert_eq!(open(&mut shared, A, ONE).len(), 1);
+        let post =
+            |ticket| Demand::Post { ticket, service: 7, item: None, message: Box::default(), more: vec![] };
+        shared.demand(A, Demand::OpenPrivate { ticket: Ticket(1), request: Box::default() });
+        assert_eq!(demands(&mut shared).len(), 1);
+        shared.demand(A, post(None));
+        shared.demand(A, Demand::Generic { item: item(), message: Box::default() });
+        shared.demand(A, Demand::Private { ticket: Ticket(1), message: Box::default() });
+        assert_eq!((demands(&mut shared), answers(&mut shared), shared.refused()), (vec![], vec![], 3));
+        shared.demand(A, post(Some(Ticket(9))));
+        let [(A, Answer::Ack { ticket: Ticket(9), .. })] = &answers(&mut shared)[..] else { panic!() };
+        shared.demand(DemanderId::OWN, post(None));
+        assert_eq!(demands(&mut shared).len(), 1);
     }
 }

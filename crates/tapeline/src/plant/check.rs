@@ -505,6 +505,8 @@ fn memory(config: &Config) -> Vec<Memory> {
         let bytes = bridge.packer.history.bytes * if has_both { 2 } else { 1 };
         parts.push(("ticks for re-requests (history)", bytes));
         parts.extend(bridge.images.as_ref().map(|images| ("images for plants below (images)", images.bytes)));
+        let demands = Some(bridge.demands_bound()).filter(|bytes| *bytes > 0);
+        parts.extend(demands.map(|bytes| ("demands of plants below (max_demanded)", bytes)));
     }
     if let Some(hub) = &config.hub {
         parts.extend(hub.memory_bound());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::TrySendError;
 
-use tapeline_plant::demand::{Answer, DemanderId, FarDemand, SharedDemands, SharedLimits};
+use tapeline_plant::demand::{Answer, DemanderId, FarDemand, FarPolicy, SharedDemands, SharedLimits};
 use tapeline_plant::sources::Sources;
 use tapeline_wire::rssl::Waker;
 use tapeline_wire::tcp::Wakeup;
@@ -42,22 +42,27 @@ pub(crate) struct FarLink {
 /// The bridge's way to the sources, with the numbers and names of their services.
 pub(crate) type FarSources = (FarLink, Vec<(u16, String)>);
 
-/// Opens the sources. With a bridge they serve the hubs of plants below too.
+/// Opens the sources. With a bridge that takes demands they serve the hubs of plants below too.
 pub(crate) fn open(
     config: &mut Config,
     events: &Events,
 ) -> crate::Result<(Option<RunningSources>, Option<Demanding>, Option<FarSources>)> {
     let Some(mut of_sources) = config.sources.take() else { return Ok((None, None, None)) };
     let settings = &mut of_sources.settings;
-    settings.is_shared = config.bridge.is_some();
+    let bridge = config.bridge.as_ref().filter(|bridge| bridge.demands != FarPolicy::Refuse);
+    let limits = bridge.map(|bridge| SharedLimits {
+        far: bridge.demands,
+        items: bridge.max_demanded,
+        posts: settings.max_posts,
+        private: settings.max_private,
+    });
+    settings.is_shared = limits.is_some();
     let services = settings.services.iter().map(|service| (service.id, service.name.clone())).collect();
-    let limits =
-        SharedLimits { items: settings.max_items, posts: settings.max_posts, private: settings.max_private };
-    if let Some(hub) = config.hub.as_mut().filter(|_| config.bridge.is_some()) {
+    if let Some(hub) = config.hub.as_mut().filter(|_| limits.is_some()) {
         hub.settings.services.iter_mut().for_each(|service| service.is_shared = true);
     }
     let (mut sources, demanding) = RunningSources::open(of_sources, events)?;
-    let far = config.bridge.is_some().then(|| sources.serve_far(limits)).transpose()?;
+    let far = limits.map(|limits| sources.serve_far(limits)).transpose()?;
     Ok((Some(sources), Some(demanding), far.map(|far| (far, services))))
 }
 

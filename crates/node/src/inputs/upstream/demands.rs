@@ -459,9 +459,11 @@ fn refused(outcome: Outcome) -> Result<(), Lost> {
         Outcome::OtherPlant => {
             ("it is another plant", Some("plant and server in [[upstream]] must be of one plant"))
         }
-        Outcome::NoServices => (
-            "it has no services",
-            Some("a [[service]] here is one of the plant above, with the same name and number"),
+        Outcome::NoDemands => (
+            "it takes none",
+            Some(
+                "demands = \"items\" or \"posts\" in [bridge] of the plant above, which needs a [[service]]",
+            ),
         ),
         _ => ("its reply is not one of this version", None),
     };

@@ -380,7 +380,7 @@ impl CatchUpServer {
         }
         if request.beginning == Beginning::Demands {
             let outcome = match &self.demands {
-                None => Outcome::NoServices,
+                None => Outcome::NoDemands,
                 Some(_) if request.epoch != Some(session.epoch) => Outcome::Gone,
                 Some(_) => Outcome::Ticks,
             };

@@ -21,10 +21,11 @@ use tapeline_wire::tcp::{Received, Stream, Wakeup, wait};
 use super::counters::BridgeCounters;
 use crate::error::Context;
 use crate::events::{Events, Kind, Severity};
+use crate::sources::BETWEEN;
 use crate::sources::far::FarLink;
 
 /// Maximum number of plants below with demands; each has a buffer of [`LONGEST`] bytes.
-pub(super) const MOST_PLANTS: usize = 64;
+const MOST_PLANTS: usize = 64;
 /// Connections that wait to be taken over from the catch-up server.
 const ARRIVING: usize = 16;
 /// A plant that says nothing for this long is disconnected; it says something each second.
@@ -38,6 +39,16 @@ const RATE: (u64, u64) = (16 << 20, 4 << 20);
 /// The longest sleep, and that while a plant waits for its rate or for the queue to the sources.
 const SLEEP: Duration = Duration::from_millis(100);
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
+
+/// Memory of an item of one plant: the longest name twice, and its entries.
+const ITEM: usize = 1_024;
+
+/// Returns the bound of all memory for demands of plants below, each with so many items.
+pub(super) fn memory_bound(max_demanded: usize) -> usize {
+    // One plant at a time is read, and what it has sent waits for the sources.
+    let each = (LONGEST + MOST_UNSENT).saturating_add(max_demanded.saturating_mul(ITEM));
+    each.saturating_mul(MOST_PLANTS).saturating_add(BETWEEN + 16 * LONGEST)
+}
 
 /// The thread, and the way to it.
 #[derive(Debug)]

@@ -1,15 +1,16 @@
 //! Demands and posts of far clients: an interactive provider behind the plant above, and hubs on plants below.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::catch_up::{Beginning, CatchUpReply, CatchUpRequest, HEAD_BYTES, Outcome};
 use tapeline_plant::bridge::{BridgeSession, Epoch};
 
-use super::{Scene, free_port, number, unbound};
+use super::{JOURNAL, Scene, free_port, unbound};
 use crate::stage::{Running, tapeline};
 
 const SERVICE: &str = "[[service]]\nname = \"FEED\"\nid = 7\n";
@@ -37,10 +38,15 @@ impl Provider {
 impl Scene {
     /// Starts a plant above with a hub and this provider.
     fn above_provided(&self, port: &str, line: SocketAddrV4, keys: &str) -> (Running, Value) {
+        self.above_demanded(port, line, keys, "demands = \"posts\"")
+    }
+
+    /// The same, with what plants below may demand.
+    fn above_demanded(&self, port: &str, line: SocketAddrV4, keys: &str, demands: &str) -> (Running, Value) {
         let text = format!(
-            "[plant]\nring = \"{}-above\"\n[hub]\nport = 0\n[journal]\nfolder = \"above\"\n{SERVICE}{keys}\nproviders = [\"p\"]\n\
+            "[plant]\nring = \"{}-above\"\n[hub]\nport = 0\n{JOURNAL}{SERVICE}{keys}\nproviders = [\"p\"]\n\
              [[provider]]\nname = \"p\"\nservers = [\"127.0.0.1:{port}\"]\n\
-             [bridge]\nplant = \"UP\"\nport = {}\n[[bridge.line]]\ntcp = \"{line}\"\n",
+             [bridge]\nplant = \"UP\"\nport = {}\n{demands}\n[[bridge.line]]\ntcp = \"{line}\"\n",
             self.name,
             self.server.port()
         );
@@ -67,7 +73,12 @@ impl Scene {
 
 /// The plant above has so many items open at its provider.
 fn is_open(items: u64) -> impl Fn(&Value) -> bool {
-    move |seen| number(&seen["sources"][0]["items"]) == items
+    move |seen| count(&seen["sources"][0]["items"]) == items
+}
+
+/// A figure, which is not there before the plant has written the first.
+fn count(figure: &Value) -> u64 {
+    figure.as_u64().unwrap_or_default()
 }
 
 /// A consumer of a hub.
@@ -105,11 +116,11 @@ fn an_item_is_requested_once_for_all_hubs_and_closed_with_the_last() {
     // A second client of the same hub has the image of its cache, as has one of the other hub, and one of the plant above.
     let mut others = [&first_hub, &second_hub, &own_hub].map(|hub| consumer(hub, &["IBM.N"], &[]));
     others.iter_mut().for_each(|consumer| image_and_updates(consumer, "IBM.N"));
-    scene.figures("above", |seen| number(&seen["bridge"]["demanded"]) == 2);
+    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 2);
     drop(first);
     let [of_first, of_second, of_own] = others;
     drop((of_first, of_own));
-    scene.figures("above", |seen| number(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
+    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
     drop(of_second);
     scene.figures("above", is_open(0));
     // It was closed for all hubs: the next client gets no image of before.
@@ -176,10 +187,10 @@ fn a_killed_plant_above_gives_the_item_again_and_a_killed_plant_below_gives_it_u
     above.child.wait().unwrap();
     let (_above, _) = scene.above_provided(&provider.port, line, "");
     image_and_updates(&mut consumer, "IBM.N");
-    scene.figures("above", |seen| number(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
+    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
     below.child.kill().unwrap();
     below.child.wait().unwrap();
-    scene.figures("above", |seen| number(&seen["bridge"]["demanded"]) == 0 && is_open(0)(seen));
+    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 0 && is_open(0)(seen));
 }
 
 #[test]
@@ -205,7 +216,92 @@ fn bytes_that_are_no_demands_end_the_connection_alone() {
     assert_eq!(outcome, Outcome::Ticks);
     peer.write_all(&[255; 100]).unwrap();
     peer.read_to_end(&mut Vec::new()).unwrap();
-    scene.figures("above", |seen| number(&seen["bridge"]["demands_cut_off"]) == 1);
+    scene.figures("above", |seen| count(&seen["bridge"]["demands_cut_off"]) == 1);
     image_and_updates(&mut self::consumer(&hub, &["A"], &[]), "A");
     wait_for(&mut consumer, |said| said["event"] == "update");
+}
+
+#[test]
+fn a_plant_above_may_refuse_posts_or_all_demands() {
+    let scene = Scene::new("demand-policy");
+    let line = unbound();
+    let provider = Provider::start("0");
+    let forward = "posts = \"forward\"";
+    let (above, _) = scene.above_demanded(&provider.port, line, forward, "demands = \"items\"");
+    let (_below, hub) = scene.below_provided("below", line, forward);
+    let mut posting = consumer(&hub, &["IBM.N"], &["--post", "BID=39.91"]);
+    let refused = wait_for(&mut posting, |said| said["event"] == "ack");
+    assert!(refused.to_string().contains("takes no posts of plants below"), "{refused}");
+    drop((posting, above));
+    let scene = Scene::new("demand-none");
+    let line = unbound();
+    let (_above, _) = scene.above_demanded(&provider.port, line, forward, "");
+    let (_below, hub) = scene.below_provided("below", line, forward);
+    let _waiting = consumer(&hub, &["IBM.N"], &[]);
+    scene.figures("below", |seen| {
+        let upstream = &seen["upstream"];
+        count(&upstream["demanded"]) == 1 && count(&upstream["demands_lost"]) > 0
+    });
+    scene.figures("above", is_open(0));
+}
+
+/// Forwards connections until they are cut; new ones are forwarded again.
+struct Relay {
+    address: SocketAddrV4,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Relay {
+    fn new(to: SocketAddrV4) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr().unwrap().port());
+        let open = Arc::<Mutex<Vec<TcpStream>>>::default();
+        let kept = Arc::clone(&open);
+        // It ends with the test's process.
+        std::thread::spawn(move || {
+            for below in listener.incoming() {
+                let (below, above) = (below.unwrap(), TcpStream::connect(to).unwrap());
+                for (from, into) in [(&below, &above), (&above, &below)] {
+                    let (mut from, mut into) = (from.try_clone().unwrap(), into.try_clone().unwrap());
+                    std::thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut into);
+                        into.shutdown(Shutdown::Both)
+                    });
+                }
+                kept.lock().unwrap().extend([below, above]);
+            }
+        });
+        Self { address, open }
+    }
+
+    fn cut(&self) {
+        // A connection that has ended by itself cannot be shut down.
+        self.open.lock().unwrap().drain(..).for_each(|open| _ = open.shutdown(Shutdown::Both));
+    }
+}
+
+#[test]
+fn items_outlive_a_lost_connection_and_are_stated_again() {
+    let mut scene = Scene::new("demand-cut");
+    let line = unbound();
+    let mut provider = Provider::start("0");
+    let (mut above, _) = scene.above_provided(&provider.port, line, "");
+    let relay = Relay::new(scene.server);
+    scene.server = relay.address;
+    let (_below, hub) = scene.below_provided("below", line, "");
+    let mut consumer = consumer(&hub, &["IBM.N"], &[]);
+    image_and_updates(&mut consumer, "IBM.N");
+    relay.cut();
+    scene.figures("below", |seen| {
+        let upstream = &seen["upstream"];
+        count(&upstream["demands_lost"]) == 1 && upstream["demands_connected"] == true
+    });
+    // The lost connection counts as a hub for 5 s, and the new one goes on having the item open.
+    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 2);
+    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
+    wait_for(&mut consumer, |said| said["event"] == "update");
+    above.ask_to_end();
+    above.says();
+    let served = provider.served();
+    assert_eq!((&served["requests"], &served["closes"]), (&json!(1), &json!(0)), "{served}");
 }
