@@ -38,6 +38,9 @@ pub struct Service {
     pub id: u16,
     /// `true` if items exist only while they are [demanded](tapeline_plant::demand::Demand): the providers are interactive.
     pub on_demand: bool,
+    /// `true` if other hubs demand items of the same sources: items that this hub does not demand may be on the ring, and this hub stores their
+    /// images; a demand for an item that is open brings no image.
+    pub is_shared: bool,
     /// `true` if the hub keeps images, and serves further clients from them.
     pub is_cached: bool,
     /// The answer to requests for items that do not exist.
@@ -60,6 +63,7 @@ impl Service {
             name: name.to_owned(),
             id,
             on_demand: true,
+            is_shared: false,
             is_cached: true,
             unknown: Unknown::Wait,
             posts: Posts::Refuse,

@@ -22,7 +22,7 @@ use crate::private::Private;
 use crate::services::Services;
 use crate::settings::Service;
 use crate::unfolded::Unfolded;
-use crate::upstream::Telling;
+use crate::upstream::{Telling, Upstream};
 use crate::views::Views;
 use crate::{SessionId, Settings};
 
@@ -83,8 +83,10 @@ impl SharedState {
     pub(crate) fn note_source(&mut self, place: ItemSlot) {
         let Some(item) = self.interest.get_mut(place).filter(|item| item.upstream.is_none()) else { return };
         if !self.services.is_of_feeds(item.service) {
-            item.upstream = Some(Box::default());
-            item.is_kept = self.services.get(item.service).is_some_and(|service| service.is_cached);
+            let service = self.services.get(item.service);
+            let is_shared = service.is_some_and(|service| service.is_shared);
+            item.upstream = Some(Box::new(Upstream::new(is_shared)));
+            item.is_kept = service.is_some_and(|service| service.is_cached);
         }
     }
 
@@ -218,7 +220,7 @@ impl SharedState {
     pub(crate) fn ask_again(&mut self, place: ItemSlot) {
         let item = self.interest.get_mut(place);
         if let Some(upstream) = item.and_then(|item| item.upstream.as_mut()) {
-            upstream.wants_refresh |= upstream.is_answered;
+            upstream.ask_again();
             self.tell_source(place);
         }
     }
@@ -267,10 +269,11 @@ impl SharedState {
         }
     }
 
-    /// Returns `true` if an item exists only while it is demanded.
+    /// Returns `true` if an item exists only while this hub demands it.
     pub(crate) fn is_on_demand(&self, place: ItemSlot) -> bool {
         let item = self.interest.get(place);
-        item.and_then(|item| self.services.get(item.service)).is_some_and(|service| service.on_demand)
+        item.and_then(|item| self.services.get(item.service))
+            .is_some_and(|service| service.on_demand && !service.is_shared)
     }
 
     /// Removes the image of an item.

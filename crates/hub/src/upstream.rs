@@ -12,9 +12,11 @@ pub(crate) struct Upstream {
     /// The source has closed its stream: the request is no longer valid.
     pub(crate) is_over: bool,
     /// A new image is needed, although none is cached.
-    pub(crate) wants_refresh: bool,
+    wants_refresh: bool,
+    /// Other hubs may have it open at the source, so that its request brings no image.
+    is_shared: bool,
     /// The source has answered since the request.
-    pub(crate) is_answered: bool,
+    is_answered: bool,
     /// The only client of the item lags: the source should pause.
     pub(crate) is_held: bool,
     /// The source was asked to pause.
@@ -37,6 +39,16 @@ pub(crate) enum Telling {
 }
 
 impl Upstream {
+    /// Creates the state of an item that was not requested. With `is_shared` other hubs may have it open at the source.
+    pub(crate) fn new(is_shared: bool) -> Self {
+        Self { is_shared, ..Self::default() }
+    }
+
+    /// Records that a new image is needed, unless the request for the item brings one.
+    pub(crate) const fn ask_again(&mut self) {
+        self.wants_refresh |= self.is_answered || self.is_shared;
+    }
+
     /// Returns `true` if the item is open at the source.
     pub(crate) const fn is_told(&self) -> bool {
         self.told.is_some() && !self.is_over
@@ -74,7 +86,7 @@ impl Upstream {
         };
         match self.told.replace(wanted) {
             None => {
-                self.wants_refresh = false;
+                self.wants_refresh &= self.is_shared;
                 Some(Telling::Open(wanted))
             }
             Some(told) if told != wanted => Some(Telling::Priority(wanted)),
@@ -193,5 +205,13 @@ mod tests {
         upstream.wishes.remove(priority(1, 1));
         assert_eq!((upstream.next(), upstream.next()), (Some(Telling::Close), None));
         assert!(upstream.is_settled());
+    }
+
+    #[test]
+    fn an_image_is_requested_apart_if_others_may_have_the_item_open() {
+        let mut upstream = Upstream { is_shared: true, wants_refresh: true, ..Upstream::default() };
+        upstream.wishes.add(priority(1, 1));
+        assert_eq!(upstream.next(), Some(Telling::Open(priority(1, 1))));
+        assert_eq!((upstream.next(), upstream.next()), (Some(Telling::Refresh), None));
     }
 }

@@ -36,10 +36,11 @@ use crate::readers::counting::{
 };
 use crate::readers::reader::Reader;
 use crate::report::{PlantReport, Ready};
-use crate::sources::RunningSources;
+use crate::sources::{RunningSources, far};
 use crate::stat::file::{self, Found};
 use crate::stat::snapshot;
 use crate::upstream::Upstream;
+use crate::upstream::demands::{DemandsAbove, RunningDemands};
 use crate::zeromq::RunningZeromq;
 use crate::{Error, Liveness, Result, Stop, web};
 
@@ -166,7 +167,7 @@ impl Plant {
             pin()?;
         }
         let excuses = beside.excuses;
-        let inputs = (beside.sources, beside.rows, beside.after, shares);
+        let inputs = (beside.sources, beside.demands, beside.rows, beside.after, shares);
         let mut running = Running::open(&config, inputs, stop, beside.snapshots, events)?;
         pin()?;
         let threads = threads.join(&config, &mut running, excuses, beside.after)?;
@@ -234,6 +235,7 @@ struct Threads {
     zeromq: Option<RunningZeromq>,
     kdb: Option<RunningKdb>,
     bridge: Option<RunningBridge>,
+    demands: Option<RunningDemands>,
     image_server: Option<Reader<()>>,
     web: Option<Server>,
     otlp: Option<Otlp>,
@@ -249,6 +251,8 @@ type Excuse = Box<dyn Fn(SubscriberId) -> bool + Send>;
 /// What the plant's thread gets from the other threads.
 struct Beside {
     sources: Option<RunningSources>,
+    /// The demands on the plant above.
+    demands: Option<Arc<DemandsAbove>>,
     /// What kdb+ clients publish.
     rows: Option<Publishing>,
     snapshots: SnapshotWriter<PlantFigures>,
@@ -271,9 +275,7 @@ impl Threads {
             "a media driver is wanted, and this build has no Aeron"
         );
         let is_awaited = config.bridge.is_some();
-        let of_clients = config.hub.as_ref().and_then(CertificateWatch::of_hub);
-        let certificates =
-            [of_clients, CertificateWatch::of_publishers(config), CertificateWatch::of_bridge(config)];
+        let certificates = certificates_of(config);
         let start_journal = |journal| RunningJournal::start(journal, is_awaited, events);
         let journal = config.journal.as_ref().map(start_journal).transpose()?;
         let after = journal.as_ref().map(|journal| journal.after).unwrap_or_default();
@@ -285,8 +287,8 @@ impl Threads {
         };
         let serve_images = |images| image_server::start(images, &config.ring, events);
         let image_server = config.images.take().map(serve_images).transpose()?;
-        let sources = config.sources.take().map(|sources| RunningSources::open(sources, events));
-        let (sources, demanding) = sources.transpose()?.unzip();
+        let (sources, mut demanding, far) = far::open(config, events)?;
+        let demands = RunningDemands::of_hub(config, &mut demanding, events)?;
         let (snapshots, of_plant) = snapshots_between();
         let (hub_snapshots, of_hub) = snapshots_between();
         let begin = config.hub.as_ref().map(crate::hub::HubConfig::begin);
@@ -309,7 +311,7 @@ impl Threads {
         let hub = config.hub.take().map(start_hub).transpose()?;
         let gates = [(); 3].map(|()| journal.as_ref().map(RunningJournal::gate_of_bridge));
         excuses.extend(gates.iter().flatten().map(Gate::excuse));
-        let start_bridge = |bridge| RunningBridge::start(bridge, (gates, kept, after), events);
+        let start_bridge = |bridge| RunningBridge::start(bridge, (gates, kept, after), far, events);
         let bridge = config.bridge.take().map(start_bridge).transpose()?;
         let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| {
             let (address, web) = (hub.address.to_string(), web.as_ref().map(|web| web.address().to_string()));
@@ -325,12 +327,14 @@ impl Threads {
         };
         let counting =
             Counting::start(config, of_plant, of_hub, (progress, served), certificates, &latest, events)?;
+        let of_upstream = demands.as_ref().map(|demands| Arc::clone(&demands.shared));
         let threads = Self {
             journal,
             hub,
             zeromq,
             kdb,
             bridge,
+            demands,
             image_server,
             web,
             otlp,
@@ -339,7 +343,7 @@ impl Threads {
             #[cfg(feature = "aeron")]
             aeron_driver,
         };
-        Ok((threads, Beside { sources, rows, snapshots, after, excuses }))
+        Ok((threads, Beside { sources, demands: of_upstream, rows, snapshots, after, excuses }))
     }
 
     /// The ring exists. Returns when every thread reads it, before the first tick: they miss nothing.
@@ -379,6 +383,9 @@ impl Threads {
         let published = running.rows.as_ref().map(Publishing::report);
         failed.unless(running.close());
         report.hub = self.hub.and_then(|hub| failed.unless(hub.end()));
+        if let Some(demands) = self.demands {
+            demands.end();
+        }
         report.zeromq = self.zeromq.and_then(|zeromq| failed.unless(zeromq.reader.end()));
         let kdb = self.kdb.and_then(|kdb| failed.unless(kdb.reader.end()));
         report.kdb = kdb.map(|kdb| KdbReport { published: published.unwrap_or_default(), ..kdb });
@@ -393,6 +400,16 @@ impl Threads {
         #[cfg(feature = "aeron")]
         drop(self.aeron_driver);
     }
+}
+
+/// What the plant's thread takes in: its sources, the demands on the plant above, rows of kdb+ clients, the last tick of the plants before this one,
+/// and what shares the items.
+type Inputs = (Option<RunningSources>, Option<Arc<DemandsAbove>>, Option<Publishing>, Seq, Vec<ItemSource>);
+
+/// The certificates whose end is watched.
+fn certificates_of(config: &Config) -> [Option<CertificateWatch>; 3] {
+    let of_clients = config.hub.as_ref().and_then(CertificateWatch::of_hub);
+    [of_clients, CertificateWatch::of_publishers(config), CertificateWatch::of_bridge(config)]
 }
 
 /// Starts the media driver. Its end is reported by the lines that lose it.
@@ -443,7 +460,7 @@ fn ring_options(config: &Config) -> tapeline_ring::Options {
 impl Running {
     fn open(
         config: &Config,
-        (sources, rows, after, shares): (Option<RunningSources>, Option<Publishing>, Seq, Vec<ItemSource>),
+        (sources, demands, rows, after, shares): Inputs,
         stop: &Stop,
         snapshots: SnapshotWriter<PlantFigures>,
         events: &Events,
@@ -465,7 +482,7 @@ impl Running {
             return Err(Error::hinted(what, hint));
         }
         let journal = config.journal.as_ref().map(|journal| (journal.folder.as_path(), after));
-        let open_upstream = |upstream| Upstream::open(upstream, journal, events);
+        let open_upstream = |upstream| Upstream::open(upstream, journal, demands, events);
         let upstream = config.upstream.as_ref().map(open_upstream).transpose()?;
         let ring = tapeline_ring::Publisher::open(&config.ring, &ring_options(config))
             .map_err(|error| Error::of_ring("cannot publish the plant's ring", error))?;

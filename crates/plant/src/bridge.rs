@@ -9,6 +9,7 @@
 //! * [`Follower`] joins the lines of one session into ticks in sequence, or says that they need the catch-up server.
 //! * [`ChannelStates`] has what a plant below says of the channels while the plant above is silent.
 //! * [`catch_up`] is the protocol of the catch-up server, [`tcp_line`] that of a line over TCP.
+//! * [`demands`] is what a plant below wants of the sources of the plant above, and their answers.
 //! * [`lease`] decides which of two plants under one id numbers.
 //! * [`clocks`] is how far the clocks of both plants differ, and how that is found.
 //!
@@ -17,6 +18,7 @@
 pub mod catch_up;
 mod channel_states;
 pub mod clocks;
+pub mod demands;
 mod follower;
 pub mod lease;
 mod packer;

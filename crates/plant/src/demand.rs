@@ -7,7 +7,11 @@
 //!
 //! Messages are RWF. Their stream ids are ignored: each side sets its own.
 
+mod shared;
+
 use tapeline_omm::rwf::{Domain, Priority};
+
+pub use shared::{DemanderId, FarDemand, FarPolicy, SharedDemands, SharedLimits, nak, status};
 
 /// An item of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

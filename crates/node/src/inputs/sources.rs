@@ -1,5 +1,6 @@
 //! The plant's OMM sources, on the plant's own thread: their connections, and the demands on them.
 
+pub(crate) mod far;
 mod hosts;
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,6 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use far::FarDemands;
+pub(crate) use far::FarLink;
 use hosts::{Hosts, Resolved};
 use serde::{Deserialize, Serialize};
 use tapeline_client::connection::{JsonSettings, MOST_MALFORMED, RoleConnection, Side};
@@ -16,10 +19,11 @@ use tapeline_measure::Nanos;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::{Nowhere, Outbox};
-use tapeline_plant::demand::{Answer, Demand};
+use tapeline_plant::demand::{Answer, Demand, DemanderId, FarDemand, SharedLimits};
 use tapeline_plant::sources::{LinkId, Outlets, SourceNote, Sources, Wish};
 use tapeline_plant::{Publish, Refused, Sequencer, Time};
 use tapeline_wire::rssl::{ConnectionId, Delivery, Event, Handler, Reactor, Waker};
+use tapeline_wire::tcp::Wakeup;
 
 use crate::Error;
 use crate::config::SourcesConfig;
@@ -33,13 +37,32 @@ const WHILE_BUSY_NS: i64 = 50_000;
 /// Demands taken at a time, before the sources have their turn.
 const DEMANDS: usize = 1_024;
 /// Maximum number of demands, and of answers, queued between two threads.
-const QUEUE: usize = 16_384;
+pub(crate) const QUEUE: usize = 16_384;
 /// Maximum bytes of each queue; what does not fit waits with its sender, within the sender's own limits.
 const QUEUE_BYTES: usize = 64 << 20;
 /// Maximum bytes of both queues: each may exceed its limit by one message, and has a slot for each entry.
 pub(crate) const BETWEEN: usize = 2 * (QUEUE_BYTES + (16 << 20) + QUEUE * 256);
 
-bytes! { Demand Answer }
+bytes! { Demand Answer FarDemand }
+
+/// Wakes the thread that takes demands, if it sleeps.
+#[derive(Clone, Debug)]
+pub(crate) enum DemandWaker {
+    /// The plant's own thread, which owns the sources.
+    Sources(Arc<Waker>),
+    /// The thread that passes demands on to the plant above.
+    Upstream(Wakeup),
+}
+
+impl DemandWaker {
+    pub(crate) fn wake(&self) {
+        match self {
+            // If this fails, the plant looks a few milliseconds later.
+            Self::Sources(waker) => _ = waker.wake(),
+            Self::Upstream(wakeup) => wakeup.wake(),
+        }
+    }
+}
 
 /// A hub's end of the two queues between it and the plant's sources: demands one way, answers the other.
 #[derive(Debug)]
@@ -47,8 +70,8 @@ pub struct Demanding {
     /// Demands for the plant's sources.
     pub(crate) demands: Entry<Demand>,
     pub(crate) answers: Exit<Answer>,
-    /// Wakes the plant after a demand, if it sleeps on another thread.
-    pub(crate) waker: Option<Arc<Waker>>,
+    /// Wakes the thread that takes them after a demand, if it is another.
+    pub(crate) waker: Option<DemandWaker>,
 }
 
 impl Demanding {
@@ -97,6 +120,9 @@ pub struct RunningSources {
     lines: Lines,
     hosts: Hosts,
     demands: Exit<Demand>,
+    /// The hubs of plants below, if there is a bridge.
+    far: Option<FarDemands>,
+    waker: Arc<Waker>,
     /// A hub serves clients, or may still do so.
     has_clients: bool,
     answers: Entry<Answer>,
@@ -183,10 +209,31 @@ impl RunningSources {
         let lines = Lines { reactor, links: HashMap::new(), lines: BTreeMap::new(), dictionary };
         let (due, looked, held) = (Some(Nanos(0)), Nanos(0), None);
         let (has_clients, events) = (true, events.clone());
-        let running =
-            Self { sources, lines, hosts, demands, has_clients, answers, held, due, looked, address, events };
-        demanding.waker = Some(waker);
+        demanding.waker = Some(DemandWaker::Sources(waker.clone()));
+        let far = None;
+        let running = Self {
+            sources,
+            lines,
+            hosts,
+            demands,
+            far,
+            waker,
+            has_clients,
+            answers,
+            held,
+            due,
+            looked,
+            address,
+            events,
+        };
         Ok((running, demanding))
+    }
+
+    /// Takes demands of plants below too. Returns the bridge's end.
+    pub(crate) fn serve_far(&mut self, limits: SharedLimits) -> crate::Result<FarLink> {
+        let (far, link) = FarDemands::new(limits, Arc::clone(&self.waker), QUEUE, QUEUE_BYTES)?;
+        self.far = Some(far);
+        Ok(link)
     }
 
     /// Returns the connections' reactor, to accept publishers.
@@ -224,16 +271,7 @@ impl RunningSources {
             let (reactor, mut turn) = self.parts(clock, to);
             turn.connect(reactor, found, now)?;
         }
-        let Self { sources, lines, demands, .. } = self;
-        let (taken, is_over) =
-            demands.take(DEMANDS, |demand| sources.demand(now, demand, lines, to, clock))?;
-        has_come |= taken > 0;
-        if self.has_clients && is_over {
-            // The hub does not come back in this process: providers need not send data without a receiver.
-            self.has_clients = false;
-            self.sources.nobody_demands(now, to.items());
-            has_come = true;
-        }
+        has_come |= self.take_demands(now, clock, to)?;
         if has_come || self.due.is_some_and(|due| due <= now) {
             self.due = self.sources.turn(now, &mut self.lines, to, clock)?;
             let (reactor, mut turn) = self.parts(clock, to);
@@ -241,10 +279,51 @@ impl RunningSources {
             reactor.flush();
             to.publisher().flush();
         }
-        let Self { sources, answers, held, .. } = self;
-        has_come |= answers.send_all(held, || sources.next_answer());
+        let Self { sources, answers, held, far, .. } = self;
+        has_come |= match far {
+            Some(far) => far.send_answers(sources, answers),
+            None => answers.send_all(held, || sources.next_answer()),
+        };
         self.say(now);
         Ok(has_come)
+    }
+
+    /// Takes the demands of the hub, and those of plants below. Returns whether there were any.
+    fn take_demands(
+        &mut self,
+        now: Nanos,
+        clock: &impl Time,
+        to: &mut Sequencer<impl Publish>,
+    ) -> Result<bool, Refused> {
+        let Self { sources, lines, demands, far, has_clients, .. } = self;
+        let Some(far) = far else {
+            let (taken, is_over) =
+                demands.take(DEMANDS, |demand| sources.demand(now, demand, lines, to, clock))?;
+            if *has_clients && is_over {
+                // The hub does not come back in this process: providers need not send data without a receiver.
+                *has_clients = false;
+                sources.nobody_demands(now, to.items());
+                return Ok(true);
+            }
+            return Ok(taken > 0);
+        };
+        let mut is_busy = far.take(DEMANDS);
+        let (taken, is_over) = demands.take(DEMANDS, |demand| {
+            far.shared.demand(DemanderId::OWN, demand);
+            Ok::<_, Refused>(())
+        })?;
+        if *has_clients && is_over {
+            *has_clients = false;
+            far.shared.gone(DemanderId::OWN);
+        }
+        while let Some(demand) = far.shared.next_demand() {
+            is_busy = true;
+            sources.demand(now, demand, lines, to, clock)?;
+        }
+        if is_busy {
+            far.count();
+        }
+        Ok(is_busy || taken > 0)
     }
 
     /// Time until something is due.

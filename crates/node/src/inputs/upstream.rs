@@ -5,12 +5,14 @@
 
 mod catch_up;
 mod clocks;
+pub(crate) mod demands;
 mod line;
 mod tcp_line;
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,7 @@ use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use self::catch_up::{CatchUp, CatchUpTurn};
 use self::clocks::ClockAbove;
+use self::demands::DemandsAbove;
 use self::line::LineReceiver;
 pub use self::line::UpstreamLine;
 pub use self::tcp_line::TlsToPlant;
@@ -118,6 +121,8 @@ pub(crate) struct Upstream {
     catch_up: CatchUp,
     clock_above: ClockAbove,
     channels: ChannelStates,
+    /// The demands of this plant's hub, if it has any.
+    demands: Option<Arc<DemandsAbove>>,
     epochs: Epochs,
     state: State,
     stale_after_ns: i64,
@@ -174,6 +179,7 @@ impl Upstream {
     pub(crate) fn open(
         config: &UpstreamConfig,
         journal: Option<(&Path, Seq)>,
+        demands: Option<Arc<DemandsAbove>>,
         events: &Events,
     ) -> crate::Result<Self> {
         let events = &events.with("upstream", &config.name);
@@ -224,6 +230,7 @@ impl Upstream {
             catch_up: CatchUp::of(config, events),
             clock_above: ClockAbove::of(config.requests.first().copied(), config.follower.plant)?,
             channels: ChannelStates::default(),
+            demands,
             epochs,
             state: State::Initial,
             stale_after_ns: i64::try_from(config.stale_after.as_nanos()).unwrap_or(i64::MAX),
@@ -359,6 +366,7 @@ impl Upstream {
                 }
                 self.ask_first(self.catch_up.server());
                 self.follower.go_live(session, next, now);
+                self.demands.iter().for_each(|demands| demands.follow(session));
                 self.joined.get_or_insert(now);
                 self.events.info(format_args!(
                     "upstream {}: caught up with session {session}; the lines have everything from tick {} on",
@@ -546,6 +554,8 @@ impl Upstream {
     /// Returns what only a plant above has, for the counters.
     pub(crate) fn snapshot(&self, now: Nanos) -> UpstreamSnapshot {
         let statistics = self.follower.statistics();
+        let demands = self.demands.as_ref().map(|demands| demands.figures());
+        let [demands_connected, demanded, posts, posts_refused, demands_lost] = demands.unwrap_or_default();
         UpstreamSnapshot {
             session: self.follower.session().map_or_else(String::new, |session| session.to_string()),
             sequence: self.follower.next().0.saturating_sub(1),
@@ -556,6 +566,12 @@ impl Upstream {
             strangers: self.follower.strangers().iter().sum(),
             drivers_lost: self.drivers_lost(),
             connections_lost: self.connections_lost(),
+            demands: demands.is_some(),
+            demands_connected: demands_connected > 0,
+            demanded,
+            posts,
+            posts_refused,
+            demands_lost,
             clock: self
                 .clock_above
                 .difference(now)

@@ -5,6 +5,7 @@
 
 mod catch_up_server;
 pub(crate) mod counters;
+mod demand_server;
 pub(crate) mod epochs;
 pub(crate) mod line;
 mod tcp_line;
@@ -21,12 +22,14 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::clocks::ClockExchange;
 use tapeline_plant::bridge::{BridgeSession, Epoch, Packer, PackerSettings, PlantId};
+use tapeline_plant::demand::FarPolicy;
 use tapeline_ring::Wait;
 use tapeline_wire::tls::Tls;
 use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
 use self::catch_up_server::RunningCatchUp;
 use self::counters::{BridgeCounters, BridgeView};
+use self::demand_server::RunningDemandServer;
 pub use self::epochs::{EpochFound, Epochs, FILE as EPOCHS_FILE};
 pub use self::line::BridgeLine;
 use self::line::LineSender;
@@ -41,6 +44,7 @@ use crate::journal::{Gate, WHILE_HELD};
 use crate::lease::Term;
 use crate::readers::reader::{Pulse, Reader, Signs};
 use crate::readers::sequence_cursor::{Kept, SequenceCursor, Taken};
+use crate::sources::far::FarSources;
 use crate::ticks::OnRing;
 
 /// Ticks packed before the re-requests are looked at again.
@@ -90,6 +94,18 @@ pub struct BridgeConfig {
     pub images: Option<ImageServerConfig>,
     /// The part of the plant under its lease, which has the epoch; `None` without a lease.
     pub term: Option<Term>,
+    /// What plants below may demand of this plant's sources.
+    pub demands: FarPolicy,
+    /// Maximum number of items that one of them may have open.
+    pub max_demanded: usize,
+}
+
+impl BridgeConfig {
+    /// Returns the memory bound of the demands of plants below, in bytes; 0 if none are taken.
+    #[must_use]
+    pub fn demands_bound(&self) -> usize {
+        if self.demands == FarPolicy::Refuse { 0 } else { demand_server::memory_bound(self.max_demanded) }
+    }
 }
 
 /// Where plants below reach a bridge.
@@ -143,6 +159,7 @@ pub(crate) struct RunningBridge {
     pub(crate) ready: BridgeReady,
     readers: Vec<Reader<BridgeReport>>,
     catch_up: RunningCatchUp,
+    demands: Option<RunningDemandServer>,
     counters: Vec<Arc<BridgeCounters>>,
 }
 
@@ -155,10 +172,12 @@ struct Outlets {
 
 impl RunningBridge {
     /// Opens the ports and starts the threads, which wait for the ring. Call before this thread is pinned. `after` is the last tick of the
-    /// plants before this one; from the plant's journal come its folder and progress, and the gates of the threads.
+    /// plants before this one; from the plant's journal come its folder and progress, and the gates of the threads. `sources` leads to the
+    /// plant's sources, and has their services, if there are any.
     pub(crate) fn start(
         config: BridgeConfig,
         (gates, journal, after): ([Option<Gate>; 3], Option<Kept>, Seq),
+        sources: Option<FarSources>,
         events: &Events,
     ) -> crate::Result<Self> {
         let folder: Option<PathBuf> = journal.as_ref().map(|(folder, _)| folder.clone());
@@ -187,9 +206,13 @@ impl RunningBridge {
         let tcp_lines = tcp_lines.collect::<crate::Result<Vec<_>>>()?;
         let [gate_of_catch_up, mut gates @ ..] = gates;
         let mut counters = vec![Arc::<BridgeCounters>::default()];
+        let start_demands =
+            |(link, services)| RunningDemandServer::start(link, services, &counters[0], events);
+        let (demands, to_demands) = sources.map(start_demands).transpose()?.unzip();
         let (catch_up, address) = RunningCatchUp::start(
             &config,
             (epochs, gate_of_catch_up, journal.clone()),
+            to_demands,
             &counters[0],
             events,
         )?;
@@ -225,7 +248,7 @@ impl RunningBridge {
                     .run()
             })?);
         }
-        Ok(Self { ready, readers, catch_up, counters })
+        Ok(Self { ready, readers, catch_up, demands, counters })
     }
 
     /// The ring exists. Returns the places on it that must be [exempt](tapeline_ring::Publisher) from the stall limit.
@@ -246,6 +269,9 @@ impl RunningBridge {
     /// The ring has ended: waits until the threads have ended.
     pub(crate) fn end(self) -> crate::Result<BridgeReport> {
         let caught_up = self.catch_up.end();
+        if let Some(demands) = self.demands {
+            demands.end();
+        }
         let reports = self.readers.into_iter().map(Reader::end).collect::<Vec<_>>();
         let mut all = BridgeReport { caught_up: caught_up?, ..BridgeReport::default() };
         for report in reports {

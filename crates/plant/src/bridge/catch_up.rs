@@ -5,7 +5,7 @@
 //!  reply   (32):  magic (8)  session (10)  outcome (1)  zero (5)  next (8)
 //!  then, for an outcome of 0 or 1, again and again:  length (4)  tick      at the end:  0 (4)  next (8)
 //! ```
-//! Images, and the states of channels, are ticks with sequence 0. They are of one moment, and come behind the last tick before it.
+//! For a beginning of 3 the messages of [`demands`](super::demands) follow in place of ticks. Images, and the states of channels, are ticks with sequence 0. They are of one moment, and come behind the last tick before it.
 
 use super::{BridgeSession, Epoch, PlantId};
 use crate::Seq;
@@ -29,6 +29,8 @@ pub enum Beginning {
     Images = 1,
     /// All ticks of the epoch, if it has none, in place of images.
     Epoch = 2,
+    /// No ticks: the connection is for [demands](super::demands), of the epoch that the plant below follows.
+    Demands = 3,
 }
 
 /// What a plant below asks for.
@@ -61,6 +63,8 @@ pub enum Outcome {
     Busy = 3,
     /// The plant above has another id; the session of the reply has it.
     OtherPlant = 4,
+    /// The plant above takes no demands.
+    NoDemands = 5,
 }
 
 /// The reply to a request.
@@ -126,6 +130,7 @@ impl CatchUpRequest {
             0 => Beginning::Nowhere,
             1 => Beginning::Images,
             2 => Beginning::Epoch,
+            3 => Beginning::Demands,
             _ => return Err(NotCatchUp::Head),
         };
         Ok(Self { plant, epoch, next: Seq(number(bytes, 24)), beginning })
@@ -158,6 +163,7 @@ impl CatchUpReply {
             2 => Outcome::Gone,
             3 => Outcome::Busy,
             4 => Outcome::OtherPlant,
+            5 => Outcome::NoDemands,
             _ => return Err(NotCatchUp::Head),
         };
         Ok(Self { session, outcome, next: Seq(number(bytes, 24)) })
@@ -211,7 +217,7 @@ mod tests {
     fn heads_are_read_as_they_were_written() {
         let plant = "NY".parse().unwrap();
         for (epoch, beginning) in
-            [(None, Beginning::Images), (Some(Epoch(9)), Beginning::Nowhere), (None, Beginning::Epoch)]
+            [(None, Beginning::Images), (Some(Epoch(9)), Beginning::Demands), (None, Beginning::Epoch)]
         {
             let request = CatchUpRequest { plant, epoch, next: Seq(77), beginning };
             assert_eq!(CatchUpRequest::decode(&request.encode()), Ok(request));
@@ -223,7 +229,7 @@ mod tests {
             assert_eq!(CatchUpReply::decode(&reply.encode()), Ok(reply));
             assert_eq!(CatchUpRequest::decode(&[0; HEAD_BYTES]), Err(NotCatchUp::Magic));
             let mut damaged = reply.encode();
-            damaged[18] = 5;
+            damaged[18] = 6;
             assert_eq!(CatchUpReply::decode(&damaged), Err(NotCatchUp::Head));
         }
     }

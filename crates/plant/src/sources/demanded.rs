@@ -295,6 +295,9 @@ impl<P: Publish, T: Time> Handling<'_, P, T> {
                 }
             }
             Demand::Priority { item, priority } => self.sources.want_otherwise(&item, Some(priority), false),
+            // An image that is on its way is for all who have just opened the item.
+            Demand::Refresh(item)
+                if self.sources.desk.settings.is_shared && !self.sources.has_image(&item) => {}
             Demand::Refresh(item) => self.sources.want_otherwise(&item, None, true),
             Demand::Pause(item) => self.sources.pause(&item),
             Demand::Resume(item) => self.sources.resume(&item),
@@ -303,7 +306,12 @@ impl<P: Publish, T: Time> Handling<'_, P, T> {
                     let number = self.to.items().find(item.service, &item.name);
                     self.sources.desk.let_go_published(place, &item.name, number);
                 }
-                _ => self.sources.desk.let_go(&item),
+                service => {
+                    if let Some(service) = service.filter(|_| self.sources.desk.settings.is_shared) {
+                        self.end_demanded(service, &item)?;
+                    }
+                    self.sources.desk.let_go(&item);
+                }
             },
             Demand::OpenPrivate { ticket, request } => self.sources.open_private(ticket, &request),
             Demand::Private { ticket, message } => self.sources.send_private(ticket, &message, outlets),
@@ -323,6 +331,19 @@ impl<P: Publish, T: Time> Handling<'_, P, T> {
             }
         }
         Ok(())
+    }
+
+    /// Publishes the end of an item that no hub demands any more.
+    fn end_demanded(&mut self, service: usize, item: &ItemName) -> Result<(), Refused> {
+        let wanted = self.sources.desk.requests.find(item);
+        let Some(number) = wanted.map(|wanted| wanted.item).filter(|number| *number != ItemId(0)) else {
+            return Ok(());
+        };
+        let state =
+            closed(StreamState::CLOSED_RECOVER, StateCode::NONE, "Nobody has this item open any more");
+        let about = About { service, item: number, name: &item.name, is_suspect: true };
+        let status = Passed::status(item.domain, state);
+        self.sources.desk.pass(&about, &status, self.to, self.time).map(|_| ())
     }
 
     /// Handles a client's post.

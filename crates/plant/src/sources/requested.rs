@@ -474,6 +474,13 @@ impl Sources {
         }
     }
 
+    /// Returns `true` if the source of an item has sent its image.
+    pub(super) fn has_image(&self, name: &ItemName) -> bool {
+        let hold = self.desk.requests.find(name).and_then(Wanted::hold);
+        let link = hold.and_then(|hold| Some((self.links.get(&hold.link)?, hold.handle)));
+        matches!(link, Some((Link { role: Role::Provider(consumer), .. }, handle)) if consumer.has_image(handle))
+    }
+
     /// Changes the priority of an item, or requests its image again.
     pub(super) fn want_otherwise(&mut self, name: &ItemName, priority: Option<Priority>, wants_image: bool) {
         let Some(wanted) = self.desk.requests.find_mut(name) else { return };

@@ -23,6 +23,8 @@ pub struct Settings {
     pub users: Option<Vec<String>>,
     /// The field dictionary that providers can download.
     pub dictionary: Arc<Dictionary>,
+    /// `true` if several hubs demand items: the end of an item that none demands any more is then a tick, because each may have an image of it.
+    pub is_shared: bool,
     /// Maximum number of simultaneously open items of interactive providers.
     pub max_items: usize,
     /// Maximum number of simultaneous private streams.
@@ -53,6 +55,7 @@ impl Default for Settings {
             max_strangers: 50,
             users: None,
             dictionary: Arc::new(Dictionary::builtin().clone()),
+            is_shared: false,
             max_items: 100_000,
             max_private: 10_000,
             standby_bytes: 256 << 20,

@@ -5,6 +5,7 @@ use tapeline_feed::line::Line;
 use tapeline_measure::Nanos;
 use tapeline_plant::bridge::catch_up::{CatchUpReply, CatchUpRequest, HEAD_BYTES, Part, part};
 use tapeline_plant::bridge::clocks::ClockExchange;
+use tapeline_plant::bridge::demands::{FromAbove, FromBelow, NotADemand};
 use tapeline_plant::bridge::lease::{
     LeaseAnswer, LeaseOutcome, LeaseRequest, LeaseRequestKind, Witness, WitnessSettings,
 };
@@ -77,6 +78,7 @@ pub(crate) fn any(mut script: &[u8]) {
                 }
                 line(bytes);
                 lease(bytes);
+                demands(bytes);
             }
         }
         assert_eq!(follower.next(), Seq(to.0));
@@ -113,6 +115,26 @@ fn line(bytes: &[u8]) {
         // It is found in no other pieces than whole.
         assert_eq!(datagram(&rest[..1 + found.len()]), Ok(None));
         rest = &rest[2 + found.len()..];
+    }
+}
+
+/// Reads bytes as both directions of demands: what is read has its bytes again when it is written, apart from what a kind does not need.
+fn demands(bytes: &[u8]) {
+    pieces(bytes, FromBelow::read, |said, out| said.put(out).is_ok());
+    pieces(bytes, FromAbove::read, |said, out| said.put(out).is_ok());
+}
+
+fn pieces<T: PartialEq + std::fmt::Debug>(
+    mut rest: &[u8],
+    read: fn(&[u8]) -> Result<Option<(T, usize)>, NotADemand>,
+    put: fn(&T, &mut Vec<u8>) -> bool,
+) {
+    while let Ok(Some((said, length))) = read(rest) {
+        assert!(length <= rest.len());
+        let mut out = Vec::new();
+        assert!(put(&said, &mut out));
+        assert_eq!(read(&out), Ok(Some((said, out.len()))));
+        rest = &rest[length..];
     }
 }
 

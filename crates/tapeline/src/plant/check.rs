@@ -16,6 +16,7 @@ use tapeline_measure::{figures, utc_now};
 use tapeline_node::access::AuditTo;
 use tapeline_node::config::{Config, Feed, Host, Receive, SourcesConfig};
 use tapeline_node::hub::HubConfig;
+use tapeline_node::upstream::UpstreamConfig;
 use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Sharing, Sourcing};
 use tapeline_ring::Name;
 use tapeline_tickerplant::Schema;
@@ -270,14 +271,7 @@ fn of_bridge(config: &Config) -> Vec<Part> {
             )
         }));
     }
-    if let Some(upstream) = &config.upstream {
-        let lines: Vec<_> = upstream.lines.iter().map(ToString::to_string).collect();
-        let plant = upstream.follower.plant;
-        let tls = if upstream.tls.is_some() { ", with TLS" } else { "" };
-        let is =
-            format!("the ticks of plant {plant} at {}{tls}; lines {}", upstream.servers(), lines.join(", "));
-        parts.push(Part::new("upstream", &upstream.name, is));
-    }
+    parts.extend(config.upstream.iter().flat_map(|upstream| of_upstream(upstream, config.hub.as_ref())));
     if let Some(lease) = &config.lease {
         let (count, time) = (lease.witnesses.len(), lease.time);
         let is = format!("leads or follows, by a lease of {time:?} from {count} witnesses");
@@ -383,6 +377,20 @@ fn time(time: Duration) -> String {
         return format!("{} h", figures::thousands(ns / HOUR_NS));
     }
     figures::duration(ns)
+}
+
+/// Describes a plant above, and the services of it that the hub has.
+fn of_upstream(upstream: &UpstreamConfig, hub: Option<&HubConfig>) -> Vec<Part> {
+    let lines: Vec<_> = upstream.lines.iter().map(ToString::to_string).collect();
+    let plant = upstream.follower.plant;
+    let tls = if upstream.tls.is_some() { ", with TLS" } else { "" };
+    let is = format!("the ticks of plant {plant} at {}{tls}; lines {}", upstream.servers(), lines.join(", "));
+    let services = hub.into_iter().flat_map(|hub| &hub.settings.services).map(|service| {
+        let posts = if service.posts == Posts::Refuse { "refused" } else { "passed on" };
+        let is = format!("number {}, demanded of plant {plant}; posts {posts}", service.id);
+        Part::new("service", &service.name, is)
+    });
+    std::iter::once(Part::new("upstream", &upstream.name, is)).chain(services).collect()
 }
 
 /// Describes a service: its sources, and its policies for clients.
@@ -509,6 +517,8 @@ fn memory(config: &Config) -> Vec<Memory> {
         let bytes = bridge.packer.history.bytes * if has_both { 2 } else { 1 };
         parts.push(("ticks for re-requests (history)", bytes));
         parts.extend(bridge.images.as_ref().map(|images| ("images for plants below (images)", images.bytes)));
+        let demands = Some(bridge.demands_bound()).filter(|bytes| *bytes > 0);
+        parts.extend(demands.map(|bytes| ("demands of plants below (max_demanded)", bytes)));
     }
     if let Some(hub) = &config.hub {
         parts.extend(hub.memory_bound());

@@ -35,7 +35,7 @@ use tapeline_feed::Protocol;
 use tapeline_hub::Posts;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_node::bridge::BridgeConfig;
-use tapeline_node::config::{Config, Feed, Line, Receive, Recording, SourcesConfig};
+use tapeline_node::config::{Config, Feed, Line, Receive, Recording};
 use tapeline_node::config::{MAX_ITEMS, RECEIVE_BUFFER, REORDER_TIME, RING_BYTES};
 use tapeline_node::config::{STALE_AFTER, STALL_LIMIT, VENUE_STALE_AFTER};
 use tapeline_node::hub::HubConfig;
@@ -204,21 +204,15 @@ fn first(path: &Path, faults: Vec<anyhow::Error>) -> anyhow::Error {
 }
 
 /// Gives the hub the services of the providers; its own has a name only if feeds or kdb+ clients publish.
-fn set_services(hub: &mut HubConfig, sources: Option<&SourcesConfig>, has_own: bool) {
+fn set_services(hub: &mut HubConfig, services: &[tapeline_hub::Service], has_own: bool) {
     if !has_own {
         hub.settings.service.clear();
     }
-    hub.settings.services = sources.map(|sources| sources.for_clients.clone()).unwrap_or_default();
+    hub.settings.services = services.to_vec();
     if let Some(zeromq) = &mut hub.zeromq {
         let services = hub.settings.services.iter();
         zeromq.services.extend(services.map(|service| (service.id, service.name.clone())));
     }
-}
-
-/// The ids of all services: those of providers, and the plant's own.
-fn services_of(sources: Option<&SourcesConfig>, own: u16) -> Vec<u16> {
-    let services = sources.into_iter().flat_map(|sources| &sources.settings.services);
-    services.map(|service| service.id).chain([own]).collect()
 }
 
 /// Checks the text of a configuration.
@@ -242,7 +236,8 @@ impl Source<'_> {
         };
         let count = raw.feed.len();
         let others = (raw.kdb.is_some(), raw.bridge.is_some(), raw.lease.is_some());
-        let mut upstream = self.input(raw.upstream, (count, !of_sources.are_none()), others);
+        let is_below = !raw.upstream.is_empty();
+        let mut upstream = self.input(raw.upstream, (count, &of_sources), others);
         let has_own = count > 0 || raw.kdb.is_some() || upstream.is_some();
         let several = count > 1 && !plant.shared_items;
         let feeds = raw.feed.into_iter();
@@ -265,8 +260,8 @@ impl Source<'_> {
             posts: hub.as_ref().map_or(Posts::Refuse, |hub| hub.settings.posts),
             standby: self.standby(&plant.standby_size),
         };
-        let sources = self.sound(self.sources(&of_sources, &beside)).flatten();
-        hub.iter_mut().for_each(|hub| set_services(hub, sources.as_ref(), has_own));
+        let (sources, of_hub) = self.services_and_sources(&of_sources, &beside, is_below);
+        hub.iter_mut().for_each(|hub| set_services(hub, &of_hub, has_own));
         let service_id = hub.as_ref().map_or(1, |hub| hub.settings.service_id);
         let dictionary = hub.as_ref().map(|hub| hub.settings.dictionary.clone());
         let services = sources.as_ref().map_or(0, |sources| sources.settings.services.len());
@@ -280,8 +275,9 @@ impl Source<'_> {
         let sources_of_ticks = (count + usize::from(kdb.is_some()), services);
         let reserved_items = self.reserved_items(plant.reserved_items.as_ref(), max_items, sources_of_ticks);
         self.ports_apart(hub.as_ref(), sources.as_ref(), kdb.as_ref());
-        let of_images = (max_items, services_of(sources.as_ref(), service_id), dictionary);
-        let (images, mut bridge) = self.for_late(&plant.images, raw.bridge.as_ref(), of_images);
+        let services = of_hub.iter().map(|service| service.id).chain([service_id]).collect();
+        let (images, mut bridge) =
+            self.for_late(&plant.images, raw.bridge.as_ref(), (max_items, services, dictionary));
         Some(Config {
             lease: self.lease(raw.lease, (bridge.as_ref(), upstream.as_ref()), raw.journal.is_some()),
             term: None,
@@ -317,22 +313,22 @@ impl Source<'_> {
     fn input(
         &self,
         mut raw: Vec<Spanned<bridge::RawUpstream>>,
-        (feeds, has_sources): (usize, bool),
+        (feeds, sources): (usize, &sources::RawSources),
         (has_kdb, has_bridge, has_lease): (bool, bool, bool),
     ) -> Option<UpstreamConfig> {
         let Some(span) = raw.first().map(Spanned::span) else {
-            if feeds == 0 && !has_sources && !has_kdb || feeds > MAX_FEEDS {
+            if feeds == 0 && sources.are_none() && !has_kdb || feeds > MAX_FEEDS {
                 let what = format!("{feeds} feeds; 1 to {MAX_FEEDS} are expected");
                 let hint = "a feed is a table [[feed]] with its [[feed.line]]s; with a [[service]] or [kdb] none is needed";
                 self.fault(self.end(), what, hint);
             }
             return None;
         };
-        let (count, has_inputs) = (raw.len(), feeds > 0 || has_sources);
+        let (count, has_inputs) = (raw.len(), feeds > 0 || sources.are_own());
         if count > 1 {
             let what = format!("{count} plants above; one is expected");
             self.fault(span, what, "two sequences cannot become one: a second plant below takes the other");
-        } else if has_lease && has_sources {
+        } else if has_lease && !sources.are_none() {
             let what = "services are in a plant with a lease";
             self.fault(
                 span,
@@ -343,7 +339,7 @@ impl Source<'_> {
             // The lease decides which of them is used.
         } else if has_inputs {
             let what = "[[upstream]] brings the ticks of another plant, and this plant has other inputs too";
-            self.fault(span, what, "feeds and services belong in the plant above");
+            self.fault(span, what, "feeds and providers belong in the plant above; a [[service]] without providers is one of its services");
         } else if has_bridge {
             let what = "[bridge] and [[upstream]] are in one plant";
             self.fault(span, what, "plants further down take their ticks from the plant that numbers them");

@@ -85,6 +85,18 @@ fn of_bridge(bridge: &BridgeSnapshot) -> String {
     if bridge.refused > 0 {
         text.push_str(&format!(", {} connections REFUSED", thousands(bridge.refused)));
     }
+    if bridge.demanding > 0 || bridge.demanded > 0 {
+        let [plants, items, posts] = [bridge.demanding, bridge.demanded, bridge.far_posts].map(thousands);
+        text.push_str(&format!(
+            "\ndemands      {plants} plants below have {items} items open, and sent {posts} posts"
+        ));
+        if bridge.demands_refused > 0 {
+            text.push_str(&format!(", {} demands REFUSED", thousands(bridge.demands_refused)));
+        }
+        if bridge.demands_cut_off > 0 {
+            text.push_str(&format!(", plants CUT OFF {} times", thousands(bridge.demands_cut_off)));
+        }
+    }
     text
 }
 
@@ -99,6 +111,17 @@ fn of_upstream(upstream: &UpstreamSnapshot) -> String {
     text.push_str(&drivers_lost(upstream.drivers_lost));
     if upstream.connections_lost > 0 {
         text.push_str(&format!(", TCP connection LOST {} times", thousands(upstream.connections_lost)));
+    }
+    if upstream.demands {
+        let [items, posts] = [upstream.demanded, upstream.posts].map(thousands);
+        let state = if upstream.demands_connected { "" } else { "NOT CONNECTED, " };
+        text.push_str(&format!("\ndemands      {state}{items} items of the plant above, {posts} posts"));
+        if upstream.posts_refused > 0 {
+            text.push_str(&format!(", {} of them REFUSED here", thousands(upstream.posts_refused)));
+        }
+        if upstream.demands_lost > 0 {
+            text.push_str(&format!(", connection LOST {} times", thousands(upstream.demands_lost)));
+        }
     }
     text.push_str("\nclocks       ");
     text.push_str(&upstream.clock.map_or_else(

@@ -12,6 +12,17 @@ impl Input {
         Self { bytes: vec![0; bytes].into(), start: 0, end: 0 }
     }
 
+    /// Makes the block at least this large.
+    pub(crate) fn enlarge(&mut self, bytes: usize) {
+        if bytes > self.bytes.len() {
+            let mut larger = Self::new(bytes);
+            let unconsumed = self.bytes();
+            larger.bytes[..unconsumed.len()].copy_from_slice(unconsumed);
+            larger.end = unconsumed.len();
+            *self = larger;
+        }
+    }
+
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]

@@ -7,6 +7,7 @@
 //! | `maybe_tls.rs` | one connection, with or without TLS |
 //! | `socket.rs` | one connection without buffers |
 //! | `stream.rs` | one connection with buffers for unconsumed input and unsent output |
+//! | `wakeup.rs` | what wakes a thread that waits for connections |
 //!
 //! Both ends of a connection are a [`Stream`], with or without TLS. A protocol reads [`Stream::bytes`], removes whole packets with
 //! [`Stream::consume`], appends answers to [`Stream::output`] and flushes. [`wait`] sleeps until any of several sockets
@@ -17,6 +18,7 @@ mod listener;
 mod maybe_tls;
 mod socket;
 mod stream;
+mod wakeup;
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -31,6 +33,7 @@ pub use socket::TcpSocket;
 #[cfg(feature = "streams")]
 pub(crate) use socket::{receive, send};
 pub use stream::Stream;
+pub use wakeup::Wakeup;
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

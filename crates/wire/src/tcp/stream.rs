@@ -53,6 +53,11 @@ impl Stream {
         Ok(Self { carrier, input: Input::new(input_bytes.max(1)), output: Vec::new(), written: 0 })
     }
 
+    /// Makes the buffer for received bytes at least this large, for a connection that has said that longer messages follow.
+    pub fn enlarge_input(&mut self, input_bytes: usize) {
+        self.input.enlarge(input_bytes);
+    }
+
     /// Reads as much as the buffer has space for: once, or with TLS until nothing is left, because a wait would not see decrypted bytes.
     ///
     /// # Errors

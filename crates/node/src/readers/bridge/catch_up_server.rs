@@ -24,6 +24,7 @@ use tapeline_wire::tcp::{Interest, Listener, Received, Stream, wait};
 use tapeline_wire::tls::Tls;
 
 use super::counters::BridgeCounters;
+use super::demand_server::ToDemandServer;
 use super::epochs::{EpochFound, Epochs};
 use super::{BridgeConfig, LAST_WORDS_NS, LONGEST_LEAVE_NS};
 use crate::Error;
@@ -61,6 +62,7 @@ impl RunningCatchUp {
     pub(super) fn start(
         config: &BridgeConfig,
         (epochs, gate, journal): (Epochs, Option<Gate>, Option<Kept>),
+        demands: Option<ToDemandServer>,
         counters: &Arc<BridgeCounters>,
         events: &Events,
     ) -> crate::Result<(Self, SocketAddr)> {
@@ -85,6 +87,7 @@ impl RunningCatchUp {
                 listener,
                 tls,
                 clients: Vec::new(),
+                demands,
                 limits,
                 caught_up: 0,
                 counters,
@@ -128,6 +131,8 @@ struct CatchUpServer {
     listener: Listener,
     tls: Option<Tls>,
     clients: Vec<Client>,
+    /// What serves plants with demands; `None` if there is nothing to demand.
+    demands: Option<ToDemandServer>,
     /// Maximum number of clients, and bytes per second of each.
     limits: (usize, u64),
     caught_up: u64,
@@ -147,6 +152,8 @@ struct Client {
     is_one_too_many: bool,
     /// The connection ends behind what it is being sent.
     is_answered: bool,
+    /// It has demands, and is not served here.
+    has_demands: bool,
     is_over: bool,
 }
 
@@ -264,8 +271,17 @@ impl CatchUpServer {
                 self.events.peer(now, Kind::Bridge, Severity::Warning, said);
             }
         }
-        clients.retain(|client| !client.is_over);
-        self.clients = clients;
+        for client in clients.into_iter().filter(|client| !client.is_over) {
+            match &self.demands {
+                Some(demands) if client.has_demands => {
+                    if !demands.hand_over(client.stream) {
+                        let said = "bridge: too many plants come with demands at once; they come again";
+                        self.events.peer(now, Kind::Bridge, Severity::Warning, said);
+                    }
+                }
+                _ => self.clients.push(client),
+            }
+        }
         self.counters.catching_up.store(self.catching_up() as u64, Ordering::Relaxed);
         self.counters.caught_up.store(self.caught_up, Ordering::Relaxed);
         if self.images.as_ref().is_some_and(|images| now.since(images.made) >= SHARED_NS) {
@@ -285,8 +301,16 @@ impl CatchUpServer {
             stream.output().extend_from_slice(&busy.encode());
         }
         let bucket = TokenBucket::new(rate, rate.max(READY as u64));
-        let (moved, sending, is_answered, is_over) = (now, None, is_one_too_many, false);
-        self.clients.push(Client { stream, bucket, moved, sending, is_one_too_many, is_answered, is_over });
+        self.clients.push(Client {
+            stream,
+            bucket,
+            moved: now,
+            sending: None,
+            is_one_too_many,
+            is_answered: is_one_too_many,
+            has_demands: false,
+            is_over: false,
+        });
     }
 
     fn catching_up(&self) -> usize {
@@ -318,6 +342,9 @@ impl CatchUpServer {
                 if !wants_images || request.next.0 <= self.last().0 + 1 {
                     client.stream.consume(HEAD_BYTES);
                     self.begin(client, request, now)?;
+                    if client.has_demands {
+                        return Ok(());
+                    }
                     client.is_answered = true;
                 }
             }
@@ -363,6 +390,16 @@ impl CatchUpServer {
         };
         if request.plant != self.plant {
             reply(session, Outcome::OtherPlant, Seq(0));
+            return Ok(());
+        }
+        if request.beginning == Beginning::Demands {
+            let outcome = match &self.demands {
+                None => Outcome::NoDemands,
+                Some(_) if request.epoch != Some(session.epoch) => Outcome::Gone,
+                Some(_) => Outcome::Ticks,
+            };
+            reply(session, outcome, Seq(0));
+            client.has_demands = outcome == Outcome::Ticks;
             return Ok(());
         }
         // Without a journal no epoch is to be had, only images.

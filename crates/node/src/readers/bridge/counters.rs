@@ -21,6 +21,11 @@ pub(crate) struct BridgeCounters {
     pub(super) followers: AtomicU64,
     pub(super) cut_off: AtomicU64,
     pub(super) refused: AtomicU64,
+    pub(super) demanding: AtomicU64,
+    pub(super) demanded: AtomicU64,
+    pub(super) far_posts: AtomicU64,
+    pub(super) demands_refused: AtomicU64,
+    pub(super) demands_cut_off: AtomicU64,
 }
 
 /// A bridge as the counters see it.
@@ -60,6 +65,11 @@ impl BridgeView {
             followers: sum(|it| &it.followers),
             cut_off: sum(|it| &it.cut_off),
             refused: sum(|it| &it.refused),
+            demanding: sum(|it| &it.demanding),
+            demanded: sum(|it| &it.demanded),
+            far_posts: sum(|it| &it.far_posts),
+            demands_refused: sum(|it| &it.demands_refused),
+            demands_cut_off: sum(|it| &it.demands_cut_off),
         }
     }
 }

@@ -193,8 +193,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         if sources.demands.send_all(held, || hub.next_demand())
             && let Some(waker) = &sources.waker
         {
-            // If this fails, the plant looks a few milliseconds later.
-            let _ = waker.wake();
+            waker.wake();
         }
     }
 

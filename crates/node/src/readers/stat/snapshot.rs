@@ -337,6 +337,16 @@ pub struct BridgeSnapshot {
     pub cut_off: u64,
     /// Connections to such a line that were refused.
     pub refused: u64,
+    /// Plants that are connected for demands on this plant's sources.
+    pub demanding: u64,
+    /// Items that are open for plants below, each once for each plant.
+    pub demanded: u64,
+    /// Posts that came from plants below.
+    pub far_posts: u64,
+    /// Demands of plants below beyond their limits.
+    pub demands_refused: u64,
+    /// Times that a plant with demands was disconnected: silent, too slow, or not of this protocol.
+    pub demands_cut_off: u64,
 }
 
 /// A plant above.
@@ -361,6 +371,18 @@ pub struct UpstreamSnapshot {
     pub drivers_lost: u64,
     /// Times that a line over TCP has lost its connection, or got none.
     pub connections_lost: u64,
+    /// `true` if this plant's hub has services of the plant above, and demands items of them.
+    pub demands: bool,
+    /// `true` while the connection for demands is there.
+    pub demands_connected: bool,
+    /// Items that are demanded of the plant above.
+    pub demanded: u64,
+    /// Posts for the plant above.
+    pub posts: u64,
+    /// Those of them that were refused here, because the plant above was not there.
+    pub posts_refused: u64,
+    /// Times that the connection for demands was lost, or could not be made.
+    pub demands_lost: u64,
     /// How far the clock of the plant above differs from this plant's; `None` while that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockSnapshot>,

@@ -188,6 +188,14 @@ const METRICS: &[Metric] = metrics! {
         => bridge(|bridge| bridge.cut_off);
     tapeline_bridge_refused_total "Connections to lines over TCP that were refused"
         => bridge(|bridge| bridge.refused);
+    tapeline_bridge_demanding "Plants below that are connected for demands" => bridge(|bridge| bridge.demanding);
+    tapeline_bridge_demanded_items "Items that plants below have open, each once for each plant"
+        => bridge(|bridge| bridge.demanded);
+    tapeline_bridge_posts_total "Posts of plants below" => bridge(|bridge| bridge.far_posts);
+    tapeline_bridge_demands_refused_total "Demands of plants below beyond their limits"
+        => bridge(|bridge| bridge.demands_refused);
+    tapeline_bridge_demands_cut_off_total "Times that a plant with demands was disconnected"
+        => bridge(|bridge| bridge.demands_cut_off);
     tapeline_upstream_sequence "Last sequence number of the plant above that was published"
         => upstream(|upstream| upstream.sequence);
     tapeline_upstream_behind_ticks "Ticks that the plant above has announced and that are not published yet"
@@ -203,6 +211,14 @@ const METRICS: &[Metric] = metrics! {
         => upstream(|upstream| upstream.drivers_lost);
     tapeline_upstream_connections_lost_total "Times that a line over TCP has lost its connection, or got none"
         => upstream(|upstream| upstream.connections_lost);
+    tapeline_upstream_demands_connected "1 while items of the plant above can be demanded"
+        => upstream(|upstream| upstream.demands_connected.into());
+    tapeline_upstream_demanded_items "Items that are demanded of the plant above" => upstream(|upstream| upstream.demanded);
+    tapeline_upstream_posts_total "Posts for the plant above" => upstream(|upstream| upstream.posts);
+    tapeline_upstream_posts_refused_total "Posts that the plant above did not get, or did not answer"
+        => upstream(|upstream| upstream.posts_refused);
+    tapeline_upstream_demands_lost_total "Times that the connection for demands was lost, or could not be made"
+        => upstream(|upstream| upstream.demands_lost);
     tapeline_upstream_clock_ahead_seconds "Clock of the plant above less this plant's; not there while it is unknown"
         => clock_above(|clock| clock.ahead_ns as f64 / 1e9);
     tapeline_upstream_clock_bound_seconds "Bound on the error of the difference of both clocks"

@@ -14,6 +14,7 @@ use tapeline_node::config::STALE_AFTER;
 use tapeline_node::image_server::ImageServerConfig;
 use tapeline_node::upstream::{RECEIVE_BUFFER, TlsToPlant, UpstreamConfig, UpstreamLine};
 use tapeline_plant::bridge::{FollowerSettings, PackerSettings, PlantId};
+use tapeline_plant::demand::FarPolicy;
 use tapeline_wire::tls::{Tls, TlsVersions};
 use tapeline_wire::udp::SendOptions;
 use toml::Spanned;
@@ -48,6 +49,9 @@ const MAX_SERVERS: usize = 8;
 /// Default number of plants that follow one line over TCP, and the most.
 const FOLLOWERS: usize = 8;
 const MAX_FOLLOWERS: usize = 1_000;
+/// Default number of items that one plant below may have open, and the most.
+const DEMANDED: usize = 10_000;
+const MAX_DEMANDED: usize = 10_000_000;
 const MAX_TICKS: usize = 1 << 20;
 
 #[derive(Deserialize)]
@@ -64,6 +68,8 @@ pub(super) struct RawBridge {
     cert: Option<Spanned<PathBuf>>,
     key: Option<Spanned<PathBuf>>,
     client_ca: Option<Spanned<PathBuf>>,
+    demands: Option<Spanned<String>>,
+    max_demanded: Option<Spanned<usize>>,
     #[serde(default)]
     line: Vec<Spanned<RawBridgeLine>>,
 }
@@ -164,6 +170,17 @@ impl Source<'_> {
         let image_bytes = self.size_or(&raw.images, IMAGE_BYTES);
         let hint = "max_catching_up = 8 is the default; more plants wait";
         let most = self.number("max_catching_up", &raw.max_catching_up, CATCHING_UP, 1_000, hint);
+        let hint =
+            "\"items\" lets plants below demand items of this plant's services, \"posts\" lets them post too";
+        let known = [("refuse", FarPolicy::Refuse), ("items", FarPolicy::Items), ("posts", FarPolicy::Posts)];
+        let demands = self.word("demands", &raw.demands, known, hint);
+        if let Some(given) = raw.demands.as_ref().filter(|_| demands != FarPolicy::Refuse && image_bytes == 0)
+        {
+            let what = "demands is set, and images is \"0\"";
+            self.fault(given.span(), what, "plants below learn from the images which services are up");
+        }
+        let hint = "max_demanded = 10000 is the default: open items of one plant below";
+        let max_demanded = self.number("max_demanded", &raw.max_demanded, DEMANDED, MAX_DEMANDED, hint);
         let rate = self.some_size(&raw.catch_up_rate, CATCH_UP_RATE as usize);
         Some(BridgeConfig {
             plant: plant?,
@@ -186,6 +203,8 @@ impl Source<'_> {
             catch_up_bytes_per_second: rate as u64,
             images: (image_bytes > 0).then_some(ImageServerConfig { bytes: image_bytes, ..images }),
             term: None,
+            demands,
+            max_demanded: self.or(max_demanded, DEMANDED),
         })
     }
 
@@ -472,6 +491,9 @@ enum AddressOr<'a, T> {
 
 #[cfg(test)]
 mod tests {
+    use tapeline_hub::Posts;
+    use tapeline_plant::demand::FarPolicy;
+
     use crate::plant::config::parse;
     use crate::plant::config::testing::{PLANT, checked};
 
@@ -518,6 +540,20 @@ mod tests {
     }
 
     #[test]
+    fn a_plant_below_may_have_services_of_the_plant_above() {
+        let refuses = parse("plant.toml", &format!("{PLANT}{BRIDGE}")).unwrap().bridge.unwrap();
+        assert_eq!((refuses.demands, refuses.max_demanded), (FarPolicy::Refuse, 10_000));
+        let takes = BRIDGE.replace("[[bridge", "demands = \"posts\"\nmax_demanded = 5\n[[bridge");
+        let takes = parse("plant.toml", &format!("{PLANT}{takes}")).unwrap().bridge.unwrap();
+        assert_eq!((takes.demands, takes.max_demanded), (FarPolicy::Posts, 5));
+        let below = format!("{UPSTREAM}[hub]\n[[service]]\nname = \"FEED\"\nid = 7\nposts = \"forward\"\n");
+        let below = parse("plant.toml", &below).unwrap();
+        assert!(below.sources.is_none());
+        let service = &below.hub.unwrap().settings.services[0];
+        assert_eq!((service.name.as_str(), service.id, service.posts), ("FEED", 7, Posts::Forward));
+    }
+
+    #[test]
     fn what_cannot_be_bridged_is_told_with_its_place() {
         for (text, says) in [
             (format!("{PLANT}{}", BRIDGE.replace("NY1", "NY12")), "plant.toml:10:9: plant is \"NY12\""),
@@ -561,6 +597,19 @@ mod tests {
                 UPSTREAM.replace("[[upstream.l", "tls = true\nkey = \"a.key\"\n[[upstream.l"),
                 "cert and key: one is set without the other",
             ),
+            (
+                format!("{PLANT}{}", BRIDGE.replace("[[b", "images = \"0\"\ndemands = \"items\"\n[[b")),
+                "plant.toml:12:11: demands is set, and images is \"0\"",
+            ),
+            (
+                format!("{UPSTREAM}[[service]]\nname = \"FEED\"\nid = 7\nproviders = [\"p\"]\n"),
+                "plant.toml:11:13: providers is set for a service whose sources are those of the plant above",
+            ),
+            (
+                format!("{UPSTREAM}[[service]]\nname = \"FEED\"\nid = 1\n"),
+                "plant.toml:10:6: id 1 or name \"FEED\" is that of another service",
+            ),
+            (format!("{UPSTREAM}[publishers]\n"), "[[upstream]] brings the ticks"),
             (format!("{UPSTREAM}{BRIDGE}"), "[bridge] and [[upstream]] are in one plant"),
             (
                 format!("{UPSTREAM}{}", &PLANT[PLANT.find("[[feed]]").unwrap()..]),

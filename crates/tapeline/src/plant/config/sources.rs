@@ -20,7 +20,7 @@ use toml::Spanned;
 
 use super::Source;
 use super::hub::MAX_CONNECTIONS;
-use super::source::span;
+use super::source::{Span, span};
 
 /// The port at which EMA's NI providers connect to a hub by default.
 const USUAL_PORT: u16 = 14_003;
@@ -75,6 +75,11 @@ pub(super) struct RawSources {
 }
 
 impl RawSources {
+    /// Whether there are sources of this plant, not only services of a plant above.
+    pub(super) const fn are_own(&self) -> bool {
+        !self.providers.is_empty() || self.publishers.is_some()
+    }
+
     pub(super) const fn are_none(&self) -> bool {
         self.services.is_empty() && self.providers.is_empty() && self.publishers.is_none()
     }
@@ -110,11 +115,7 @@ impl Beside<'_> {
 
 impl Source<'_> {
     /// Checks the sources of a plant; `None` if it has none.
-    pub(super) fn sources(
-        &self,
-        raw: &RawSources,
-        beside: &Beside<'_>,
-    ) -> anyhow::Result<Option<SourcesConfig>> {
+    fn sources(&self, raw: &RawSources, beside: &Beside<'_>) -> anyhow::Result<Option<SourcesConfig>> {
         if raw.services.is_empty() {
             return self.without_services(raw, beside);
         }
@@ -154,6 +155,65 @@ impl Source<'_> {
             door,
             hosts,
         }))
+    }
+
+    /// The sources of a plant, and the services that its hub has: those of the sources, or of the plant above.
+    pub(super) fn services_and_sources(
+        &self,
+        raw: &RawSources,
+        beside: &Beside<'_>,
+        is_below: bool,
+    ) -> (Option<SourcesConfig>, Vec<tapeline_hub::Service>) {
+        if is_below {
+            return (None, self.services_above(raw, beside));
+        }
+        let sources = self.sound(self.sources(raw, beside)).flatten();
+        let of_hub = sources.as_ref().map(|sources| sources.for_clients.clone());
+        (sources, of_hub.unwrap_or_default())
+    }
+
+    /// The services of the plant above that this plant's hub has.
+    fn services_above(&self, raw: &RawSources, beside: &Beside<'_>) -> Vec<tapeline_hub::Service> {
+        let mut services: Vec<tapeline_hub::Service> = Vec::new();
+        for raw in &raw.services {
+            let of_above = [
+                raw.providers.as_ref().map(|key| ("providers", key.span())),
+                raw.sources.as_ref().map(|key| ("sources", key.span())),
+                raw.publishers.as_ref().map(|key| ("publishers", key.span())),
+                raw.cache.as_ref().map(|key| ("cache", key.span())),
+                raw.unknown.as_ref().map(|key| ("unknown", key.span())),
+            ];
+            for (key, span) in of_above.into_iter().flatten() {
+                let what = format!("{key} is set for a service whose sources are those of the plant above");
+                self.fault(span, what, "name, id, posts and request_timeout are the keys of such a service");
+            }
+            let (id, name) = (*raw.id.get_ref(), raw.name.get_ref());
+            let hint = "the name that the service has in the plant above";
+            self.sound(self.name_fits("the service's name", name, raw.name.span(), hint));
+            let is_taken = services.iter().any(|other| other.id == id || other.name == *name);
+            self.check_free((id, name), raw.id.span(), is_taken, beside);
+            let hint =
+                "\"forward\" passes posts to the plant above, whose own posts says what it does with them";
+            let posts = [("refuse", Posts::Refuse), ("forward", Posts::Forward)];
+            let usual = tapeline_hub::Service::new(name, id);
+            let timeout = self.milliseconds(&raw.request_timeout, usual.request_timeout_ms, TIMEOUT_HINT);
+            services.push(tapeline_hub::Service {
+                posts: self.word("posts", &raw.posts, posts, hint),
+                request_timeout_ms: timeout,
+                ..usual
+            });
+        }
+        services
+    }
+
+    /// Adds a fault if the number or the name of a service is that of another.
+    fn check_free(&self, (id, name): (u16, &str), span: Span, is_taken: bool, beside: &Beside<'_>) {
+        let is_of_feeds = beside.feeds.is_some_and(|feeds| feeds.0 == id || feeds.1 == name);
+        if is_of_feeds || is_taken {
+            let what = format!("id {id} or name \"{name}\" is that of another service");
+            let hint = "each service needs a name and an id of its own; the feeds have those of [hub], id 1 if left out";
+            self.fault(span, what, hint);
+        }
     }
 
     /// The sources of a plant without services: none, unless posts to its feeds are reflected.
@@ -206,14 +266,8 @@ impl Source<'_> {
         let mut services: Vec<ServiceSettings> = Vec::new();
         for (service, channel) in raw.services.iter().zip(beside.channel..) {
             let Some(checked) = self.sound(self.service(service, raw, channel)) else { continue };
-            let is_taken = |id: u16, name: &str| id == checked.id || name == checked.name;
-            let is_of_feeds = beside.feeds.is_some_and(|(id, name)| is_taken(id, name));
-            if is_of_feeds || services.iter().any(|other| is_taken(other.id, &other.name)) {
-                let what =
-                    format!("id {} or name \"{}\" is that of another service", checked.id, checked.name);
-                let hint = "each service needs a name and an id of its own; the feeds have those of [hub], id 1 if left out";
-                self.fault(service.id.span(), what, hint);
-            }
+            let is_taken = services.iter().any(|other| other.id == checked.id || other.name == checked.name);
+            self.check_free((checked.id, &checked.name), service.id.span(), is_taken, beside);
             services.push(checked);
         }
         services

@@ -2,6 +2,7 @@
 
 mod aeron;
 mod clocks;
+mod demand;
 mod lease;
 mod lossy;
 mod probe;
