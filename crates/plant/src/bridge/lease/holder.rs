@@ -75,6 +75,8 @@ enum Phase {
 struct Dealings {
     /// The number and the time of the request of this step; `None` once it is answered.
     asked: Option<(u64, Nanos)>,
+    /// The renewals of the two steps before that are not answered: an answer that takes longer than a step counts too.
+    before: [Option<(u64, Nanos)>; 2],
     /// When the request is sent (again).
     due: Nanos,
     /// The end of the lease at this witness, by this plant's clock.
@@ -143,11 +145,15 @@ impl LeaseHolder {
         let step = self.step_ns();
         let (length, asks) = match phase {
             Phase::Pausing => (step / 2 + self.random_below(step), false),
+            // A witness writes before it answers, and a busy disk takes its time.
+            Phase::Asking(_) => (2 * step, true),
             _ => (step, true),
         };
+        let is_renewal = matches!((self.phase, phase), (Phase::Holding(_), Phase::Holding(_)));
         (self.phase, self.ends) = (phase, now + length);
         let is_asking = matches!(phase, Phase::Asking(_));
         for witness in &mut self.witnesses {
+            witness.before = if is_renewal { [witness.before[1], witness.asked] } else { [None; 2] };
             (witness.asked, witness.answer) = (None, None);
             witness.due = if asks { now } else { Nanos(u64::MAX) };
             if is_asking {
@@ -210,8 +216,10 @@ impl LeaseHolder {
                 if answered(LeaseOutcome::Granted) && self.until() > now {
                     self.positions = [outlook.position; 2];
                     self.settings.takes = false;
-                    // The first renewal is a step away, as all others are.
-                    (self.phase, self.ends) = (Phase::Holding(epoch), now + self.step_ns());
+                    // The first renewal is a step away, as all others are, unless the grants have taken long.
+                    let early = Nanos(self.until().0.saturating_sub(2 * self.step_ns()));
+                    (self.phase, self.ends) =
+                        (Phase::Holding(epoch), early.max(now).min(now + self.step_ns()));
                 } else if is_over || self.witnesses.iter().all(|it| it.answer.is_some()) {
                     self.begin(Phase::Releasing(epoch), now);
                 }
@@ -240,16 +248,22 @@ impl LeaseHolder {
         ends.get(self.majority() - 1).copied().unwrap_or_default()
     }
 
-    /// Takes the answer of a witness. An answer to another request than the last is left out.
+    /// Takes the answer of a witness. An answer to another request than the last, and the renewals just before, is left out.
     pub fn answer(&mut self, witness: usize, answer: &LeaseAnswer, now: Nanos) {
         let LeaseSettings { plant, incarnation, duration_ns, margin_ns, .. } = self.settings;
         let Some(dealings) = self.witnesses.get_mut(witness) else { return };
-        let Some((number, sent)) = dealings.asked else { return };
-        if (answer.plant, answer.incarnation, answer.number) != (plant, incarnation, number) {
+        if (answer.plant, answer.incarnation) != (plant, incarnation) {
             return;
         }
-        (dealings.asked, dealings.due) = (None, Nanos(u64::MAX));
-        (dealings.answer, dealings.heard, dealings.last) = (Some(answer.outcome), Some(now), Some(*answer));
+        let is_it = |asked: &Option<(u64, Nanos)>| asked.is_some_and(|(number, _)| number == answer.number);
+        let sent = if is_it(&dealings.asked) {
+            (dealings.due, dealings.answer) = (Nanos(u64::MAX), Some(answer.outcome));
+            dealings.asked.take()
+        } else {
+            dealings.before.iter_mut().find(|asked| is_it(asked)).and_then(Option::take)
+        };
+        let Some((_, sent)) = sent else { return };
+        (dealings.heard, dealings.last) = (Some(now), Some(*answer));
         let is_wanted =
             matches!(self.phase, Phase::Asking(epoch) | Phase::Holding(epoch) if epoch == answer.epoch);
         if is_wanted && answer.outcome == LeaseOutcome::Granted {
