@@ -124,9 +124,12 @@ fn demands(bytes: &[u8]) {
     pieces(bytes, FromAbove::read, |said, out| said.put(out).is_ok());
 }
 
+/// What is at the front of some bytes, with its length.
+type Said<T> = Result<Option<(T, usize)>, NotADemand>;
+
 fn pieces<T: PartialEq + std::fmt::Debug>(
     mut rest: &[u8],
-    read: fn(&[u8]) -> Result<Option<(T, usize)>, NotADemand>,
+    read: fn(&[u8]) -> Said<T>,
     put: fn(&T, &mut Vec<u8>) -> bool,
 ) {
     while let Ok(Some((said, length))) = read(rest) {

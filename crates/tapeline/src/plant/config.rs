@@ -240,19 +240,17 @@ impl Source<'_> {
         let mut upstream = self.input(raw.upstream, (count, &of_sources), others);
         let has_own = count > 0 || raw.kdb.is_some() || upstream.is_some();
         let several = count > 1 && !plant.shared_items;
-        let feeds = raw.feed.into_iter();
-        let feeds: Vec<_> = feeds.filter_map(|feed| self.sound(self.feed(feed, publish, several))).collect();
+        let feeds = self.feeds(raw.feed, publish, several);
         let max_items = plant.max_items.as_ref().map_or(MAX_ITEMS, |items| *items.get_ref());
         // With an invalid feed left out, checks over all feeds would report wrong faults.
-        let all = (feeds.len() == count).then_some(&feeds);
+        let all = Some(&feeds).filter(|feeds| feeds.len() == count);
         let nbbo = all.and_then(|feeds| self.over_all(feeds, several, raw.nbbo.as_ref(), max_items));
-        let name = plant.name.map_or_else(|| "TAPELINE".to_owned(), Spanned::into_inner);
+        let name = plant.name.map_or_else(|| "TAPELINE".into(), Spanned::into_inner);
         let mut hub = raw.hub.and_then(|hub| self.sound(self.hub(hub, &name, max_items)));
-        let of_feeds =
-            hub.as_ref().map_or((1, &*name), |hub| (hub.settings.service_id, &hub.settings.service));
+        let own = hub.as_ref().map_or((1, &*name), |hub| (hub.settings.service_id, &hub.settings.service));
         let beside = sources::Beside {
             // Rows that kdb+ clients publish belong to the feeds' service too.
-            feeds: Some(of_feeds).filter(|_| has_own),
+            feeds: Some(own).filter(|_| has_own),
             // One more channel number is that of the best bid and offer.
             channel: count as u16 + 1,
             max_items,
@@ -275,9 +273,9 @@ impl Source<'_> {
         let sources_of_ticks = (count + usize::from(kdb.is_some()), services);
         let reserved_items = self.reserved_items(plant.reserved_items.as_ref(), max_items, sources_of_ticks);
         self.ports_apart(hub.as_ref(), sources.as_ref(), kdb.as_ref());
-        let services = of_hub.iter().map(|service| service.id).chain([service_id]).collect();
-        let (images, mut bridge) =
-            self.for_late(&plant.images, raw.bridge.as_ref(), (max_items, services, dictionary));
+        let ids = of_hub.iter().map(|service| service.id).chain([service_id]);
+        let of_images = (max_items, ids.collect(), dictionary);
+        let (images, mut bridge) = self.for_late(&plant.images, raw.bridge.as_ref(), of_images);
         Some(Config {
             lease: self.lease(raw.lease, (bridge.as_ref(), upstream.as_ref()), raw.journal.is_some()),
             term: None,
@@ -345,6 +343,10 @@ impl Source<'_> {
             self.fault(span, what, "plants further down take their ticks from the plant that numbers them");
         }
         self.upstream(raw.swap_remove(0).into_inner())
+    }
+
+    fn feeds(&self, raw: Vec<RawFeed>, publish: PublishPolicy, several: bool) -> Vec<Feed> {
+        raw.into_iter().filter_map(|feed| self.sound(self.feed(feed, publish, several))).collect()
     }
 
     /// The number of items that is reserved for each source, given the numbers of channels and services: by

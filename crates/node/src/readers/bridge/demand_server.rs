@@ -174,7 +174,8 @@ impl DemandServer {
                 false
             });
             self.plants = plants;
-            while let Some((_, hub)) = self.leaving.pop_front_if(|(until, _)| *until <= now) {
+            while let Some((_, hub)) = self.leaving.front().copied().filter(|(until, _)| *until <= now) {
+                self.leaving.pop_front();
                 self.to_plant.push_back(FarDemand::Gone(hub));
             }
             self.send();
