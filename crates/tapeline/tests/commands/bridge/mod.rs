@@ -11,6 +11,7 @@ mod tcp;
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -32,9 +33,14 @@ struct Scene {
 
 /// A port that is free for UDP and TCP.
 fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Below the ports that the kernel gives to connections and to sockets without one (ip_local_port_range), and never twice in this process.
     loop {
-        let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        let next =
+            NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add((std::process::id() as u16).wrapping_mul(97));
+        let port = 16_000 + next % 15_000;
+        let is_free = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+        if is_free && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;
         }
     }
