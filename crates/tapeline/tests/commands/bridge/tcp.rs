@@ -209,16 +209,17 @@ fn a_plant_above_that_is_killed_goes_on_with_those_who_follow_over_tcp() {
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     let before = scene.journal("above");
-    let mut above = scene.above_tcp("", &line_above(tcp), TO_THE_END);
+    let mut above = scene.above_tcp("", &line_above(tcp), &[]);
     // The ring ends with the epoch, and another begins.
     assert!(number(&below.says()["upstream"]["next_sequence"]) <= before.last + 1);
     assert_eq!(below.says()["ready"], json!(format!("{}-below", scene.name)));
-    let above = above.says();
     let mut ring = scene.reader("below");
-    let kept = scene.journal("above");
-    wait_for(&mut ring, |tick| tick.header.seq == Seq(kept.last));
+    wait_for(&mut ring, |tick| tick.header.flags.contains(Flags::END_OF_SESSION));
+    above.ask_to_end();
+    let above = above.says();
     below.ask_to_end();
     let below = below.says();
+    let kept = scene.journal("above");
     assert_eq!(scene.journal("below"), kept, "{above}\n{below}");
     assert!(kept.last > before.last);
 }
