@@ -1,7 +1,7 @@
 //! Which of two plants numbers: the [witnesses](WitnessServer), and a plant's [lease](RunningLease). `[lease]` in the configuration.
 //!
-//! [`tapeline_plant::bridge::lease`] has the rules. The thread of a lease renews it whatever the plant's own thread does; the plant's thread, and
-//! those of its bridge, look at the time before they number or send.
+//! [`tapeline_plant::bridge::lease`] has the rules. The thread of a lease renews it while the plant's own thread works; that thread, and those of
+//! the bridge, look at the time before they number or send.
 
 mod running;
 mod witness_server;
@@ -44,6 +44,8 @@ struct LeaseState {
     epoch: AtomicU64,
     /// When it ends, by [`boot_time`]; 0 if it is not held.
     until: AtomicU64,
+    /// When the thread that numbers last looked whether it may, by [`boot_time`]; 0 before it does.
+    turned: AtomicU64,
     /// How far the journal reaches, once the plant has opened it.
     journal: Mutex<Option<Arc<Progress>>>,
     snapshot: Mutex<LeaseSnapshot>,
@@ -82,6 +84,15 @@ impl Term {
             (Some(_), _) => Err(Refused::LeaseLost),
             (None, _) => Err(Refused::LeaseTaken),
         }
+    }
+
+    /// As [`check`](Self::check), by the thread that numbers. While it does not come, the lease is not renewed.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub(crate) fn turn(&self) -> Result<(), Refused> {
+        self.state.turned.store(boot_time().0, Ordering::Relaxed);
+        self.check()
     }
 
     /// The plant has opened its journal: a candidate says how far it reaches.

@@ -529,7 +529,7 @@ impl Running {
         }
         loop {
             if let Some(term) = &config.term {
-                term.check()?;
+                term.turn()?;
             }
             let taken = self.take_input()?;
             if self.journal.as_ref().is_some_and(RunningJournal::has_stopped) {

@@ -29,6 +29,8 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 /// How long a lease that is given back is offered to witnesses that do not answer.
 const FAREWELL_NS: i64 = 500_000_000;
 const ANSWERS: usize = 32;
+/// A plant whose own thread has not come for so long hangs: another one is to number.
+const HANGS_NS: i64 = 5_000_000_000;
 
 /// A lease with its thread, which is kept from one change of the plant's part to the next. Dropped, it gives the lease back.
 #[derive(Debug)]
@@ -106,6 +108,8 @@ impl RunningLease {
 
     /// Makes a configuration that of the plant's present part: a leader has its feeds and its bridge, a standby only the plant above.
     pub fn assign(&self, config: &mut Config) {
+        // Until its thread runs.
+        self.state.turned.store(0, Ordering::Relaxed);
         let term = Term { state: Arc::clone(&self.state), leads: self.state.held() };
         if term.leads.is_some() {
             config.upstream = None;
@@ -202,7 +206,9 @@ impl Keeping {
                 self.problem(Some(format!("{error:#}")), now);
             }
             // A request that cannot be sent is treated as lost.
-            while let Some((witness, request)) = self.holder.poll(&self.outlook.0, boot_time()) {
+            while !self.hangs(now)
+                && let Some((witness, request)) = self.holder.poll(&self.outlook.0, boot_time())
+            {
                 let _ = self.socket.send_to(&request.encode(), self.witnesses[witness]);
             }
             let now = boot_time();
@@ -222,6 +228,12 @@ impl Keeping {
                 self.holder.answer(at, &answer, now);
             }
         }
+    }
+
+    /// Whether the thread that numbers has not come for so long that the lease is left to end.
+    fn hangs(&self, now: Nanos) -> bool {
+        let turned = Nanos(self.state.turned.load(Ordering::Relaxed));
+        turned > Nanos(0) && now.since(turned) >= HANGS_NS
     }
 
     /// Looks how far the journal reaches, and in which epoch.
@@ -309,7 +321,12 @@ impl Keeping {
             String::new()
         };
         if self.is_decided {
-            let problem = self.why_nobody(&answers, leads.is_some());
+            let hangs = "the plant's own thread has not come for 5 s: it hangs, or waits for a reader of the ring; the lease is not renewed";
+            let problem = if self.hangs(now) {
+                Some(hangs.to_owned())
+            } else {
+                self.why_nobody(&answers, leads.is_some())
+            };
             self.problem(problem, now);
         }
         *self.state.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = self.snapshot.clone();

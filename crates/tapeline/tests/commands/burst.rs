@@ -54,7 +54,9 @@ fn small_bursts_are_absorbed_wherever_they_are_held() {
             if pool["lost_messages"] == 0 {
                 assert!(output.status.success(), "{output:?}");
                 assert!(pool["rounds"][0]["held"].as_u64().unwrap() >= 300);
-                assert!(pool["drain_ns"]["median"].as_u64().unwrap() > 0);
+                // A machine with much else to do may not have drained the backlog before the round ends; the report says so.
+                let drained = pool["drain_ns"]["median"].as_u64();
+                assert_eq!(drained.is_some_and(|ns| ns > 0), pool["not_drained"] == 0, "{pool}");
             }
             assert!(report["bare_ns"]["median"].as_u64().unwrap() > 0);
             assert!(report["floor"]["decode_ns"].as_u64().unwrap() > 0);

@@ -217,6 +217,31 @@ fn when_the_leader_is_killed_the_other_plant_goes_on_with_the_sequence() {
     assert_eq!(pair.scene.journal("below"), pair.scene.journal("b"));
 }
 
+/// The leader's own thread waits for a reader of its ring, and no limit ends that; all its other threads work.
+#[test]
+fn a_leader_whose_thread_hangs_is_relieved() {
+    let pair = Pair::new("lease-hangs", 3);
+    let _witnesses = [0, 1, 2].map(|at| pair.witness(at));
+    let text = pair.config(0);
+    let waits = text.replacen("\n[[feed]]", "\nring_size = \"256KiB\"\nstall_limit = \"0s\"\n[[feed]]", 1);
+    assert_ne!(text, waits);
+    let (mut first, ready) = pair.scene.plant("a", &waits, &[]);
+    assert!(ready["bridge"]["session"].is_string(), "{ready}");
+    let (mut second, _) = pair.plant(1);
+    let _exchange = pair.exchange();
+    let ring = format!("{}-a", pair.scene.name);
+    let mut reader = Running::start(&["plant", "watch", "--ring", &ring, "--format", "json"]);
+    reader.says();
+    send_signal(&reader, Signal::STOP);
+    assert!(second.says()["refused"].as_str().unwrap().contains("it has got the lease"));
+    assert!(second.says()["bridge"]["session"].is_string());
+    // It goes on, and finds that another plant leads.
+    reader.child.kill().unwrap();
+    let ended = first.says();
+    assert!(ended["refused"].as_str().unwrap().contains("lease"), "{ended}");
+    assert_eq!(first.says()["bridge"], json!(null));
+}
+
 #[test]
 fn a_leader_that_stands_still_for_longer_than_its_lease_steps_down() {
     let pair = Pair::new("lease-stopped", 5);
