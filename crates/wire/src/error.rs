@@ -199,7 +199,6 @@ impl Error {
     }
 
     /// The error of a refused operation on a reactor, as an argument of `map_err`.
-    #[cfg(any(feature = "http", feature = "rssl", feature = "streams", feature = "zmtp"))]
     pub(crate) fn reactor(operation: &'static str) -> impl Fn(io::Error) -> Self {
         move |cause| Self::Reactor { operation, cause }
     }
