@@ -19,7 +19,7 @@ pub(super) struct Place {
     folder: FilePath,
     /// Start at this sequence number of the plant
     #[arg(long, value_name = "N", conflicts_with = "from_time")]
-    from_sequence: Option<u64>,
+    pub(super) from_sequence: Option<u64>,
     /// Start at the first tick published at or after this time, such as 2026-11-21T14:30:00Z
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) from_time: Option<Nanos>,

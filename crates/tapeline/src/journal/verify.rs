@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use tapeline_console::Hinted;
 use tapeline_console::output::{self, Format, Progress, table};
 use tapeline_console::stop::Stop;
 use tapeline_journal::{Directory, Ends, Error, Lost, Next, Reader, Tail};
@@ -94,6 +95,12 @@ impl End {
 impl Verify {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
+        if let (Some(from), Some(to)) = (self.place.from_sequence, self.to_sequence)
+            && to < from
+        {
+            let what = format!("--to-sequence {to} is before --from-sequence {from}");
+            return Err(Hinted::new(what, "both ticks are read, and those between them").into());
+        }
         let mut reader = self.place.open()?;
         let digest = self.digest.then(Sha256::new);
         let mut tally = Tally { digest, to: self.to_sequence, ..Tally::default() };
@@ -111,6 +118,10 @@ impl Verify {
                 }
                 if tally.is_empty() {
                     self.place.say_that_it_is_behind(&reader);
+                }
+                if self.digest && tally.records == 0 {
+                    anstream::eprintln!("error: there is no tick, so there is no digest");
+                    return Ok(ExitCode::FAILURE);
                 }
                 let lost = tally.lost();
                 for (which, lost) in &lost {
@@ -214,7 +225,9 @@ impl Tally {
 
     /// The digest of the ticks read so far, in hexadecimal.
     fn shown_digest(&self) -> Option<String> {
-        self.digest.clone().map(|digest| format!("{:x}", digest.finalize()))
+        // That of nothing would be alike everywhere.
+        let digest = self.digest.clone().filter(|_| self.records > 0);
+        digest.map(|digest| format!("{:x}", digest.finalize()))
     }
 
     /// All members, as in `docs/journal.md`.

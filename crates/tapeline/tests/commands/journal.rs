@@ -123,6 +123,18 @@ fn the_digest_is_that_of_the_ticks() {
     assert_ne!(digest(&holed, &["--to-sequence", "30"]).1, whole.1);
     let common = ["--from-sequence", "22", "--to-sequence", "30"];
     assert_eq!(digest(&holed, &common), digest(&range(1, 30), &common));
+    // Nothing has no digest, which would be alike everywhere.
+    let folder = tempfile::tempdir().unwrap();
+    keep(folder.path(), 1..=10);
+    for (range, says) in [
+        (["--from-sequence", "9", "--to-sequence", "5"], "--to-sequence 5 is before --from-sequence 9"),
+        (["--from-sequence", "11", "--to-sequence", "20"], "there is no tick, so there is no digest"),
+    ] {
+        let output = run(folder.path(), "verify", &[&range[..], &["--digest"]].concat());
+        assert_eq!(output.status.code(), Some(1));
+        let shown = String::from_utf8(output.stdout.clone()).unwrap();
+        assert!(said(&output).contains(says) && !shown.contains("SHA-256"), "{shown}{}", said(&output));
+    }
     // The hole is behind the last tick that is read.
     assert_eq!(digest(&holed, &["--to-sequence", "20"]), digest(&range(1, 20), &[]));
 }
