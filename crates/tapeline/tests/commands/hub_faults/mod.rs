@@ -41,5 +41,7 @@ fn day(mut market: Market, fault: impl FnOnce(&mut Market)) -> (serde_json::Valu
     let before = market.witness_gets(200);
     fault(&mut market);
     feeder.finish();
+    // Everything is on the ring: a plant that is asked to end while a reader keeps a small ring full leaves out the rest, and says so by its status.
+    market.plant.tells(&["the session is over"]);
     market.end(before)
 }
