@@ -48,11 +48,12 @@ impl Tool {
         self.wait_for("listening at ")
     }
 
-    /// All output, after a successful end.
+    /// All output, after a successful end, or one with the verdict that this machine was too busy for the rate.
     fn end(mut self) -> String {
         while self.output.read_line(&mut self.said).unwrap() > 0 {}
         let status = self.child.wait().unwrap();
-        assert!(status.success(), "{status}: {}", self.said);
+        let is_behind = self.said.contains("OVERLOAD: latency");
+        assert!(status.success() || is_behind, "{status}: {}", self.said);
         std::mem::take(&mut self.said)
     }
 }
