@@ -9,7 +9,7 @@ use tapeline_plant::bridge::demands::{FromAbove, FromBelow, NotADemand};
 use tapeline_plant::bridge::lease::{
     LeaseAnswer, LeaseOutcome, LeaseRequest, LeaseRequestKind, Witness, WitnessSettings,
 };
-use tapeline_plant::bridge::tcp_line::{FOLLOW_BYTES, LONGEST_PART, datagram, follow, followed};
+use tapeline_plant::bridge::tcp_line::{FOLLOW_BYTES, LONGEST_PART, datagram, follow, followed, time_asked};
 use tapeline_plant::bridge::{
     BridgeSession, Delivery, Epoch, Follower, FollowerSettings, PlantId, TickSource,
 };
@@ -108,6 +108,9 @@ fn line(bytes: &[u8]) {
         && let Ok((session, next)) = followed(request)
     {
         assert_eq!(followed(&follow(session, next)), Ok((session, next)));
+    }
+    if let Ok(Some(asked)) = time_asked(bytes) {
+        assert_eq!(time_asked(&asked.encode()), Ok(Some(asked)));
     }
     let mut rest = bytes;
     while let Ok(Some(found)) = datagram(rest) {
