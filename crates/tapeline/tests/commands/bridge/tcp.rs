@@ -84,7 +84,7 @@ pub(super) fn line_below(address: SocketAddrV4) -> String {
 }
 
 /// Reads reports until one has this text, and returns it with the line behind it.
-fn hear(talk: &mut impl BufRead, text: &str) -> String {
+pub(super) fn hear(talk: &mut impl BufRead, text: &str) -> String {
     let mut said = String::new();
     loop {
         let before = said.len();
