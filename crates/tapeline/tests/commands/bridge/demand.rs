@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::catch_up::{Beginning, CatchUpReply, CatchUpRequest, HEAD_BYTES, Outcome};
@@ -361,4 +362,36 @@ fn a_service_that_the_plant_above_does_not_have_is_told_with_those_that_it_has()
     let told = hear(&mut BufReader::new(talk), "has no service");
     assert!(told.contains("upstream UP: the plant above has no service OTHER with number 9"), "{told}");
     assert!(told.contains("hint: it has FEED (number 7); [[service]] here needs the same name"), "{told}");
+}
+
+#[test]
+fn items_of_providers_are_suspect_while_the_plant_above_is_silent_and_good_again_afterwards() {
+    let scene = Scene::new("demand-silent");
+    let line = unbound();
+    let provider = Provider::start("0");
+    let (above, _) = scene.above_provided(&provider.port, line, "");
+    let port = free_port();
+    let text = scene.demanding("below", line, port, SERVICE, "stale_after = \"500ms\"\n");
+    let (_below, _) = scene.plant("below", &text, &[]);
+    let hub = format!("127.0.0.1:{port}");
+    let (mut rwf, mut websocket) =
+        (consumer(&hub, &["IBM.N"], &[]), consumer(&hub, &["IBM.N"], &["--websocket", "tr_json2"]));
+    image_and_updates(&mut rwf, "IBM.N");
+    image_and_updates(&mut websocket, "IBM.N");
+    let becomes = |consumer: &mut Running, data: &str| {
+        wait_for(consumer, |said| said["state"]["data"] == data);
+    };
+    let above_process = Pid::from_child(&above.child);
+    kill_process(above_process, Signal::STOP).unwrap();
+    becomes(&mut rwf, "SUSPECT");
+    becomes(&mut websocket, "SUSPECT");
+    // The hub has an image of before.
+    let mut late = consumer(&hub, &["IBM.N"], &[]);
+    let image = wait_for(&mut late, |said| said["event"] == "refresh");
+    assert_eq!(image["state"]["data"], json!("SUSPECT"), "{image}");
+    kill_process(above_process, Signal::CONT).unwrap();
+    for mut consumer in [rwf, websocket, late] {
+        becomes(&mut consumer, "OK");
+        wait_for(&mut consumer, |said| said["event"] == "update");
+    }
 }
