@@ -88,7 +88,8 @@ pub(crate) fn any(mut script: &[u8]) {
 /// Reads bytes as both directions of a lease, and gives them to a witness.
 fn lease(bytes: &[u8]) {
     if let Some(answer) = LeaseAnswer::decode(bytes) {
-        assert_eq!(answer.encode(), bytes);
+        // Zeros that have no meaning are not looked at.
+        assert_eq!(LeaseAnswer::decode(&answer.encode()), Some(answer));
     }
     let Some(request) = LeaseRequest::decode(bytes) else { return };
     assert_eq!(LeaseRequest::decode(&request.encode()), Some(request));
