@@ -1,13 +1,13 @@
 //! The services, and their directory entries for clients.
 
-use tapeline_omm::Qos;
 use tapeline_omm::domain::directory::{Info, ServiceState, filter};
 use tapeline_omm::domain::{Directory, OwnedState, ServiceEntry, ServicePart};
 use tapeline_omm::rwf::{Domain, FilterAction, MapAction, StateCode, StreamState};
+use tapeline_omm::{Qos, State};
 use tapeline_plant::sources::Posts;
 
 use crate::settings::{Late, Service, Settings};
-use crate::status_texts::{NOTHING_YET, PROVIDER_GONE};
+use crate::status_texts::{NOTHING_YET, PLANT_ABOVE_SILENT, PROVIDER_GONE};
 use crate::statuses::suspect;
 
 /// All services: that of the feeds, if there is one, and those of providers.
@@ -16,6 +16,8 @@ pub(crate) struct Services {
     services: Vec<Service>,
     feeds: Option<u16>,
     directory: Directory,
+    /// Providers' services of a plant above that is silent.
+    silent: Vec<u16>,
 }
 
 impl Services {
@@ -32,7 +34,8 @@ impl Services {
             ..Service::new(&settings.service, settings.service_id)
         });
         let feeds_id = feeds.as_ref().map(|service| service.id);
-        let mut all = Self { services: Vec::new(), feeds: feeds_id, directory: Directory::new() };
+        let mut all =
+            Self { services: Vec::new(), feeds: feeds_id, directory: Directory::new(), silent: Vec::new() };
         for service in feeds.into_iter().chain(settings.services.iter().cloned()) {
             if all.services.iter().any(|other| other.id == service.id || other.name == service.name) {
                 continue;
@@ -131,6 +134,22 @@ impl Services {
             }
         }
         Some(change)
+    }
+
+    /// Notes whether the plant above of a provider's service is silent. Returns `true` if that is a change.
+    pub(crate) fn set_silent(&mut self, id: u16, is_silent: bool) -> bool {
+        match self.silent.iter().position(|silent| *silent == id) {
+            None if is_silent && self.get(id).is_some() => self.silent.push(id),
+            Some(at) if !is_silent => _ = self.silent.swap_remove(at),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Returns the state that items of a provider's service have in place of a good one: their plant above is silent.
+    pub(crate) fn silence(&self, id: u16) -> Option<State<'static>> {
+        let is_silent = self.silent.contains(&id);
+        is_silent.then(|| suspect(StreamState::OPEN, StateCode::NONE, PLANT_ABOVE_SILENT))
     }
 
     /// Returns the changes that mark all providers' services as suspect: the hub itself missed ticks.

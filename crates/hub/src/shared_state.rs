@@ -7,7 +7,7 @@ use tapeline_omm::State;
 use tapeline_omm::domain::{OwnedState, ServiceEntry};
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{DataState, Domain, Priority, RequestHeader, flags};
+use tapeline_omm::rwf::{DataState, Domain, Priority, RefreshHeader, RequestHeader, flags};
 use tapeline_plant::cache::ItemKey;
 use tapeline_plant::demand::{Demand, ItemName};
 
@@ -112,7 +112,13 @@ impl SharedState {
         let label =
             item.is_of_feeds().then(|| Label { state: self.feeds.state(item.channel), group: &group });
         let fids = self.views.fids(open.view);
+        let silence = self.services.silence(item.service);
         let sent = self.images.give(item, fids, label, &mut |header, write| {
+            let doubted = silence.filter(|_| header.state.data == DataState::OK).map(|silence| {
+                let state = State { stream: header.state.stream, ..silence };
+                RefreshHeader { state, ..*header }
+            });
+            let header = doubted.as_ref().unwrap_or(header);
             let mut send = |provider: &mut Provider, out: &mut dyn Outbox| {
                 // The only possible error is the length.
                 provider.refresh(out, stream, header, write).unwrap_or(Sent::TooLong)
@@ -193,7 +199,8 @@ impl SharedState {
             let down = service.and_then(|state| state.status.as_ref()).map(OwnedState::view);
             return Some(down.unwrap_or_else(|| self.feeds.state(item.channel)));
         }
-        self.images.label(item).map(|label| label.state)
+        let own = self.images.label(item)?.state;
+        Some(self.services.silence(item.service).filter(|_| own.data == DataState::OK).unwrap_or(own))
     }
 
     /// Returns `true` if the data of an item's image is suspect.
@@ -202,6 +209,7 @@ impl SharedState {
         let of_feed = item.is_of_feeds().then(|| self.feeds.state(item.channel));
         let state = of_feed.or_else(|| self.images.label(item).map(|label| label.state));
         state.is_some_and(|state| state.data == DataState::SUSPECT)
+            || self.services.silence(item.service).is_some()
     }
 
     /// Changes the priority of a stream.

@@ -27,6 +27,7 @@ pub(crate) const WAITED_TOO_LONG: &str =
     "Nothing has come of this item for as long as a request may wait; ask again to go on waiting";
 pub(crate) const MISSED: &str = "The hub has missed some of the plant's messages";
 pub(crate) const NOTHING_YET: &str = "Nothing has been published yet";
+pub(crate) const PLANT_ABOVE_SILENT: &str = "stale: the plant above is not heard of";
 pub(crate) const PROVIDER_GONE: &str = "The provider of this service is gone";
 pub(crate) const NO_POSTS: &str = "This user may not post to this item";
 pub(crate) const POST_OF_OTHER_ITEM: &str = "The message in the post is of another item than its stream";

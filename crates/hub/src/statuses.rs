@@ -2,7 +2,7 @@
 
 use tapeline_nanos::Nanos;
 use tapeline_omm::State;
-use tapeline_omm::domain::directory::{self, Group};
+use tapeline_omm::domain::directory::{self, Group, ServiceState};
 use tapeline_omm::domain::{OwnedState, ServiceEntry, ServicePart};
 use tapeline_omm::rwf::{DataState, Domain, Header, MessageView, StateCode, StatusHeader, StreamState};
 use tapeline_plant::Seq;
@@ -21,6 +21,8 @@ use crate::status_texts::SOURCE_UNREADABLE;
 #[derive(Debug, Clone, Copy)]
 enum Of<'a> {
     All,
+    /// All, without their images.
+    AllForNow,
     Group(&'a [u8]),
 }
 
@@ -32,6 +34,11 @@ impl Hub {
             self.counters.unusable += 1;
             return;
         };
+        if message.domain() != Domain::SOURCE
+            && let Ok(Header::Status(header)) = message.header()
+        {
+            return self.plant_above(service, header.state, connections);
+        }
         let is_directory = message.domain() == Domain::SOURCE
             && matches!(message.header(), Ok(Header::Update(_) | Header::Refresh(_)));
         let Some(Ok(entries)) = is_directory.then(|| directory::services(message.payload())) else {
@@ -46,6 +53,30 @@ impl Hub {
             }
         }
         self.announce(tick.header.seq, &changes, connections);
+    }
+
+    /// Handles what a plant below says of a provider's service: that the plant above is silent, or is heard of again. The images keep their own
+    /// states, so that each item has it again afterwards.
+    fn plant_above(&mut self, service: u16, said: Option<State<'_>>, connections: &mut impl Connections) {
+        let Some(said) = said.filter(|said| said.data != DataState::NO_CHANGE) else { return };
+        let is_silent = said.data == DataState::SUSPECT;
+        if !self.shared.services.set_silent(service, is_silent) {
+            return;
+        }
+        let status = OwnedState::from(said);
+        let state = ServiceState { status: Some(status.clone()), ..ServiceState::default() };
+        let change = ServiceEntry::change(service, ServicePart::State(state));
+        self.inform(std::slice::from_ref(&change), connections);
+        self.spread(Seq(0), &change, Of::AllForNow, &status, connections);
+        if is_silent {
+            return;
+        }
+        for place in self.items_of(service, Of::All) {
+            let own = self.shared.state(place).filter(|own| own.data == DataState::SUSPECT);
+            if let Some(own) = own.map(OwnedState::from) {
+                self.say_to_all(place, &self::status(own.view()), |_, _| true, connections);
+            }
+        }
     }
 
     /// Sends a change of the feeds' service to every client.
@@ -66,13 +97,7 @@ impl Hub {
         changes: &[ServiceEntry],
         connections: &mut impl Connections,
     ) {
-        for change in changes {
-            self.shared.services.apply(change);
-        }
-        for (id, Session { provider, backlog, .. }) in self.sessions.live_mut() {
-            // Without capacity the role owes the change, and cuts a client that does not take even that: see its next step.
-            connections.with(id, |out| provider.directory_changed(&mut Behind::new(backlog, out), changes));
-        }
+        self.inform(changes, connections);
         for change in changes {
             for (_, part) in &change.parts {
                 match part {
@@ -95,6 +120,17 @@ impl Hub {
         }
     }
 
+    /// Applies changes of services, and sends them to every client.
+    fn inform(&mut self, changes: &[ServiceEntry], connections: &mut impl Connections) {
+        for change in changes {
+            self.shared.services.apply(change);
+        }
+        for (id, Session { provider, backlog, .. }) in self.sessions.live_mut() {
+            // Without capacity the role owes the change, and cuts a client that does not take even that: see its next step.
+            connections.with(id, |out| provider.directory_changed(&mut Behind::new(backlog, out), changes));
+        }
+    }
+
     /// Applies a state of many items that clients have got through the directory: images adopt it, and streams that it closed are removed.
     fn spread(
         &mut self,
@@ -107,11 +143,12 @@ impl Hub {
         let is_suspect = said.data == DataState::SUSPECT;
         let is_over = is_final(&said.view());
         let is_of_feeds = self.shared.services.is_of_feeds(change.id);
+        let are_images_kept = is_of_feeds || matches!(of, Of::AllForNow);
         let is_refused =
             is_suspect && self.sessions.iter().any(|(_, there)| there.session_state.refuses_suspect);
         let is_restated =
             self.sessions.iter().any(|(_, there)| there.session_state.pass.peer.is_json && !is_over);
-        if is_of_feeds && !is_refused && !is_restated {
+        if are_images_kept && !is_refused && !is_restated {
             return;
         }
         let mut bytes = vec![0; 512 + said.text.len()];
@@ -123,7 +160,7 @@ impl Hub {
         }
         for place in self.items_of(change.id, of) {
             let Some(item) = self.shared.interest.get_mut(place) else { continue };
-            if !is_of_feeds {
+            if !are_images_kept {
                 self.shared.images.apply(item, seq, bytes.get(..len).unwrap_or_default());
                 if is_over {
                     self.source_closed(place);
@@ -155,7 +192,7 @@ impl Hub {
     /// Returns the items that a change applies to: rare, and costs a test of each item.
     fn items_of(&self, service: u16, of: Of<'_>) -> Vec<ItemSlot> {
         let is_meant = |item: &Item| match of {
-            Of::All => true,
+            Of::All | Of::AllForNow => true,
             Of::Group(group) if item.is_of_feeds() => feeds::group(item.channel) == *group,
             Of::Group(group) => {
                 item.has_image && self.shared.images.label(item).is_some_and(|label| label.group == group)

@@ -311,6 +311,37 @@ fn what_a_group_becomes_its_images_are() {
 }
 
 #[test]
+fn items_are_suspect_while_the_plant_above_is_silent_and_have_their_own_states_afterwards() {
+    let mut exchange = up(settings());
+    ["A", "B"].iter().for_each(|name| exchange.publish(UNASKED, name, &quote(1, 1)));
+    let suspect = State { data: DataState::SUSPECT, text: b"line down", ..State::OPEN_OK };
+    exchange.say_of(UNASKED, "B", suspect);
+    let mut client = exchange.client(ROOM);
+    exchange.say(&client, &item_of(UNASKED, 5, "B"));
+    let above = |exchange: &mut Exchange, data| {
+        let state = State { data, ..State::OPEN_OK };
+        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        exchange.provide(Kind::Status, (UNASKED, ""), |out| header.encode(out));
+    };
+    exchange.read_all(&mut client);
+    let told = client.on(0x4000_0000).len();
+    // It may be said again, by who does not know of the first time.
+    above(&mut exchange, DataState::SUSPECT);
+    above(&mut exchange, DataState::SUSPECT);
+    exchange.say(&client, &item_of(UNASKED, 6, "A"));
+    exchange.read_all(&mut client);
+    assert_eq!((client.on(0x4000_0000).len(), last_state(&client, 6).1), (told + 1, DataState::SUSPECT));
+    let states = client.on(5).len();
+    above(&mut exchange, DataState::OK);
+    exchange.say(&client, &item_of(UNASKED, 8, "A"));
+    exchange.read_all(&mut client);
+    assert_eq!((client.on(0x4000_0000).len(), last_state(&client, 8).1), (told + 2, DataState::OK));
+    // The directory has made all good, and this one is not.
+    assert_eq!((client.on(5).len(), last_state(&client, 5).1), (states + 1, DataState::SUSPECT));
+    assert_eq!(exchange.hub.counters().unusable, 0);
+}
+
+#[test]
 fn a_service_is_what_its_provider_says_under_the_name_that_it_has_here() {
     let mut exchange = Exchange::new(settings());
     let service = |exchange: &Exchange| exchange.hub.directory().service(ASKED).unwrap().clone();

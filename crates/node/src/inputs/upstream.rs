@@ -270,7 +270,7 @@ impl Upstream {
                 self.past_heard = Some(now);
             }
         }
-        self.clock_above.turn(now, clock);
+        self.clock_above.turn(&mut self.lines, now, clock);
         self.see(now, clock, to)?;
         if taken > 0 {
             to.publisher().flush();

@@ -338,7 +338,8 @@ impl Sending {
                 break;
             }
             self.out.send(now);
-            let is_behind = self.out.follow(self.out.packer.heartbeat(), HEARTBEAT_NS, now);
+            let heartbeat = self.out.packer.heartbeat();
+            let is_behind = self.out.follow(heartbeat, HEARTBEAT_NS, (now, &self.clock));
             let asked = self.answer(now)?;
             if is_over {
                 break;
@@ -357,7 +358,8 @@ impl Sending {
                 // The ring has ticks, so waiting on it would return at once.
                 std::thread::sleep(WHILE_HELD);
             } else {
-                let sleep = if self.requests.is_some() || is_behind { SLEEP } else { LONG_SLEEP };
+                let is_short = self.requests.is_some() || is_behind || self.out.is_time_due(now);
+                let sleep = if is_short { SLEEP } else { LONG_SLEEP };
                 self.place.subscriber().wait(Wait::Park, sleep);
             }
         }
@@ -413,7 +415,7 @@ impl Sending {
                 said = now;
                 self.out.send_to_all(&end);
             }
-            let is_behind = self.out.follow(end, FAREWELL_NS, now);
+            let is_behind = self.out.follow(end, FAREWELL_NS, (now, &self.clock));
             // A plant that catches up connects to its lines afterwards.
             let is_awaited = is_behind || self.of_catch_up.catching_up.load(Ordering::Relaxed) > 0;
             if self.answer(now)? > 0 || is_awaited {
@@ -483,10 +485,16 @@ impl Out {
 
     /// Gives the plants that follow over TCP what they take; `saying` is said every `every_ns` to those that have everything. Returns whether
     /// one lacks something.
-    fn follow(&mut self, saying: [u8; HEADER_BYTES], every_ns: i64, now: Nanos) -> bool {
+    fn follow(&mut self, saying: [u8; HEADER_BYTES], every_ns: i64, times: (Nanos, &Clock)) -> bool {
         let Self { packer, tcp_lines, events, .. } = self;
         let saying = WhenQuiet { datagram: saying, every_ns };
-        tcp_lines.iter_mut().fold(false, |is_behind, line| line.turn(packer, saying, now, events) | is_behind)
+        let each = |is_behind, line: &mut TcpLine| line.turn(packer, saying, times, events) | is_behind;
+        tcp_lines.iter_mut().fold(false, each)
+    }
+
+    /// Whether a plant that follows over TCP is about to ask for the time.
+    fn is_time_due(&self, now: Nanos) -> bool {
+        self.tcp_lines.iter().any(|line| line.is_time_due(now))
     }
 
     fn followers(&self) -> Followers {

@@ -19,8 +19,8 @@ use super::report::{Listener, Probed, RateStep, RoundTrip};
 /// Listeners of a group that are told apart; more of them are not measured.
 const MOST_LISTENERS: usize = 64;
 /// Round trips, and the time between two.
-const PINGS: u64 = 100;
-const PING_EVERY: Duration = Duration::from_millis(5);
+pub(super) const PINGS: u64 = 100;
+pub(super) const PING_EVERY: Duration = Duration::from_millis(5);
 /// How often a question is asked before its answer counts as lost.
 const TRIES: usize = 4;
 /// How long an answer may take, as long as round trips do not say otherwise.

@@ -1,11 +1,12 @@
-//! The difference between the clocks of two plants, with its bound, from round trips over UDP.
+//! The difference between the clocks of two plants, with its bound, from round trips.
 //!
 //! ```text
 //!  request and answer (48), little-endian:
 //!  "tapeclk1" (8)  plant's id, padded (3)  zero (5)  sent (8)  received (8)  answered (8)  error (8)
 //! ```
 //! The plant below asks at `sent`, by its own clock; the plant above fills in when the request arrived and when the answer left, by its clock,
-//! and the bound on the error of that clock's reading. A request has zeros there. The port is that of the re-requests.
+//! and the bound on the error of that clock's reading. A request has zeros there. Over UDP the port is that of the re-requests;
+//! a plant below whose lines are all over TCP asks on a [line](super::tcp_line).
 //!
 //! The answer is at most as long as the request: nobody is made to send more than was sent to it.
 

@@ -2,6 +2,8 @@
 
 mod invariants;
 
+use std::path::Path;
+
 use proptest::prelude::*;
 use tapeline_feed::history::Limits;
 use tapeline_feed::moldudp64::retransmit::ServerSettings;
@@ -29,6 +31,12 @@ fn datagrams(count: u64) -> Vec<Vec<u8>> {
         packer.datagrams().next().unwrap().to_vec()
     };
     (1..=count).map(each).collect()
+}
+
+#[test]
+fn messages_of_every_kind_and_many_changed_ones_are_read_or_refused() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/bridge");
+    crate::mutations::each(&corpus, 10_000, invariants::any);
 }
 
 proptest! {

@@ -46,13 +46,13 @@ impl Plant {
 }
 
 /// An interactive provider on its own port, or on a given one.
-struct Provider {
-    running: Running,
-    port: String,
+pub(crate) struct Provider {
+    pub(crate) running: Running,
+    pub(crate) port: String,
 }
 
 impl Provider {
-    fn start(port: &str) -> Self {
+    pub(crate) fn start(port: &str) -> Self {
         let fixed = ["omm", "serve", "--port", port, "--service", "FEED", "--update-rate", "200"];
         let mut running = Running::start(&[&fixed[..], &["--format", "json"]].concat());
         let port = running.says()["port"].to_string();
@@ -81,7 +81,7 @@ fn is_of(said: &Value, item: &str, event: &str) -> bool {
 }
 
 /// Waits for the next line for which `is` returns true.
-fn wait_for(running: &mut Running, is: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait_for(running: &mut Running, is: impl Fn(&Value) -> bool) -> Value {
     loop {
         let said = running.says();
         if is(&said) {

@@ -1,4 +1,4 @@
-//! Compares the clock of the plant above with this plant's, by round trips to its re-request server.
+//! Compares the clock of the plant above with this plant's, by round trips to its re-request server, or over a line of TCP if no such server is asked.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -8,6 +8,7 @@ use tapeline_plant::bridge::clocks::{CLOCK_BYTES, ClockEstimate, ClockExchange};
 use tapeline_plant::{ClockDifference, StampedBy};
 use tapeline_wire::udp::{Batch, ReceiveOptions, UdpReceiver};
 
+use super::line::LineReceiver;
 use crate::error::Context;
 
 /// How often the plant above is asked. The kernel stamps the arrival of an answer, so the answer is not waited for.
@@ -17,11 +18,11 @@ const HELD_NS: u64 = 2_000_000_000;
 
 /// The clock of the plant above.
 pub(super) struct ClockAbove {
-    /// The socket, and the server; `None` without a server.
+    /// The socket, and the server; `None` without a server: then a line is asked.
     peer: Option<(UdpReceiver, SocketAddrV4)>,
     plant: PlantId,
     batch: Batch,
-    /// When the server was last asked: what the answer must repeat.
+    /// When the plant above was last asked: what the server's answer must repeat.
     asked: Nanos,
     estimate: ClockEstimate,
 }
@@ -58,9 +59,30 @@ impl ClockAbove {
 
     /// Takes the answer, and asks again if that is due.
     #[inline]
-    pub(super) fn turn(&mut self, now: Nanos, clock: &Clock) {
-        if now.since(self.asked) >= EVERY_NS {
+    pub(super) fn turn(&mut self, lines: &mut [LineReceiver], now: Nanos, clock: &Clock) {
+        let is_due = now.since(self.asked) >= EVERY_NS;
+        if self.peer.is_none() {
+            self.exchange_over(lines, is_due, clock);
+        } else if is_due {
             self.exchange(now, clock);
+        }
+    }
+
+    /// Nothing stamps the arrival of bytes over TCP: an answer is taken in the turn that has read it.
+    #[inline]
+    fn exchange_over(&mut self, lines: &mut [LineReceiver], is_due: bool, clock: &Clock) {
+        let Self { plant, estimate, .. } = self;
+        for answer in lines.iter_mut().filter_map(LineReceiver::take_time) {
+            if answer.plant == *plant {
+                // A clock that is read after the arrival makes the bound greater, and one read before would make it wrong.
+                estimate.take(&answer, clock.now(), clock.error_ns());
+            }
+        }
+        if is_due {
+            self.asked = clock.now();
+            let request = ClockExchange::request(*plant, self.asked);
+            // A line that cannot be asked now is asked later: the bound grows.
+            lines.iter_mut().any(|line| line.ask_time(&request));
         }
     }
 

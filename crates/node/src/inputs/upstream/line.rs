@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use tapeline_measure::Nanos;
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::BridgeSession;
+use tapeline_plant::bridge::clocks::ClockExchange;
 #[cfg(feature = "aeron")]
 use tapeline_wire::aeron::{AeronOptions, AeronReceiver};
 use tapeline_wire::tcp::Interest;
@@ -153,6 +154,23 @@ impl LineReceiver {
             Self::Aeron(receiver) => {
                 Ok(receiver.receive(limit, |bytes| each(Received { bytes, at: None, source: None })))
             }
+        }
+    }
+
+    /// Asks the plant above for the time, if the line is a connection that can. Returns whether it was asked.
+    pub(super) fn ask_time(&mut self, request: &ClockExchange) -> bool {
+        match self {
+            Self::Tcp(line) => line.ask_time(request),
+            _ => false,
+        }
+    }
+
+    /// Takes the answer to the last request for the time, if it has come.
+    #[inline]
+    pub(super) fn take_time(&mut self) -> Option<ClockExchange> {
+        match self {
+            Self::Tcp(line) => line.take_time(),
+            _ => None,
         }
     }
 

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use tapeline_measure::Nanos;
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::BridgeSession;
+use tapeline_plant::bridge::clocks::ClockExchange;
 use tapeline_plant::bridge::tcp_line::{LONGEST_PART, NotALine, datagram, follow};
 use tapeline_wire::tcp::{Interest, Received, Stream};
 use tapeline_wire::tls::Tls;
@@ -64,6 +65,9 @@ struct Connection {
     heard: Nanos,
     /// A datagram has come.
     is_line: bool,
+    /// When the plant above was last asked for the time, and its answer if that has come.
+    asked: Option<Nanos>,
+    answer: Option<ClockExchange>,
     /// What has come is not of a line.
     fault: Option<NotALine>,
 }
@@ -144,6 +148,8 @@ impl TcpLineReceiver {
                     begun: now,
                     heard: now,
                     is_line: false,
+                    asked: None,
+                    answer: None,
                     fault: None,
                 })
             }
@@ -176,7 +182,8 @@ impl TcpLineReceiver {
         limit: usize,
         mut each: impl FnMut(&[u8], Option<SocketAddrV4>),
     ) -> usize {
-        let Some(Connection { stream, is_line, fault, .. }) = &mut self.connection else { return 0 };
+        let Some(connection) = &mut self.connection else { return 0 };
+        let Connection { stream, is_line, answer, fault, .. } = connection;
         let source = match self.server {
             SocketAddr::V4(server) => Some(server),
             SocketAddr::V6(_) => None,
@@ -187,7 +194,10 @@ impl TcpLineReceiver {
                 Ok(Some(datagram)) => {
                     used += 2 + datagram.len();
                     count += 1;
-                    each(datagram, source);
+                    match ClockExchange::decode(datagram) {
+                        Some(time) => *answer = Some(time),
+                        None => each(datagram, source),
+                    }
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -199,6 +209,26 @@ impl TcpLineReceiver {
         stream.consume(used);
         *is_line |= count > 0;
         count
+    }
+
+    /// Asks the plant above for the time, if this is a line, and the last request was answered. Returns whether it was asked.
+    pub(super) fn ask_time(&mut self, request: &ClockExchange) -> bool {
+        let Some(connection) = self.connection.as_mut().filter(|it| it.is_line && it.asked.is_none()) else {
+            return false;
+        };
+        connection.asked = Some(request.sent);
+        connection.stream.output().extend_from_slice(&request.encode());
+        // What is not sent now, or fails, shows in the next turn.
+        let _ = connection.stream.flush();
+        true
+    }
+
+    /// Takes the answer to the last request for the time, if it has come.
+    pub(super) fn take_time(&mut self) -> Option<ClockExchange> {
+        let Connection { asked, answer, .. } = self.connection.as_mut()?;
+        let answer = answer.take().filter(|answer| *asked == Some(answer.sent))?;
+        *asked = None;
+        Some(answer)
     }
 
     /// Returns what to wait for, if there is a connection.

@@ -3,14 +3,17 @@
 //! Each plant below that follows the line has its own place in the packer's memory of ticks, and takes them at its own rate: nobody waits for
 //! it. A plant that takes nothing for [`PATIENCE_NS`], or that is so slow that the memory no longer has its next tick, is cut off; it connects
 //! again, and catches up. Little waits for each plant: [`READY`] bytes, and what the kernel holds.
+//!
+//! A plant that follows may ask for the [time](tapeline_plant::bridge::clocks): one request at a time, which is answered between two batches of ticks.
 
 use std::net::SocketAddr;
 
 use tapeline_feed::moldudp64::HEADER_BYTES;
-use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
+use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Seq;
-use tapeline_plant::bridge::tcp_line::{FOLLOW_BYTES, followed, put_datagram};
+use tapeline_plant::bridge::clocks::{CLOCK_BYTES, ClockExchange};
+use tapeline_plant::bridge::tcp_line::{FOLLOW_BYTES, NotALine, followed, put_datagram, time_asked};
 use tapeline_plant::bridge::{BridgeSession, Packer};
 use tapeline_wire::tcp::{Listener, Received, Stream};
 use tapeline_wire::tls::Tls;
@@ -28,6 +31,9 @@ const PATIENCE_NS: i64 = 5_000_000_000;
 const PLACE_NS: i64 = 1_000_000_000;
 /// How often it is checked that a plant is still there.
 const LOOK_NS: i64 = 10_000_000;
+/// A plant that compares clocks asks four times a second. Its next request is looked for in each turn from the first of these times on after the
+/// last one, because each moment that it waits makes the bound worse; and not behind the second: it no longer asks.
+const ASKED_AGAIN_NS: (i64, i64) = (200_000_000, 1_000_000_000);
 
 /// A line to plants below over TCP.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +78,10 @@ struct FollowingPlant {
     stream: Stream,
     /// The first sequence that was not passed on; `None` until the plant has said which it wants.
     next: Option<Seq>,
+    /// The request for the time that was not answered yet.
+    asked: Option<ClockExchange>,
+    /// When the last one came.
+    asked_at: Option<Nanos>,
     /// It is in another session: nothing but what told it so is sent.
     is_stranger: bool,
     /// When it last took or sent bytes.
@@ -125,12 +135,17 @@ impl TcpLine {
         Followers { now, ..self.counts }
     }
 
+    /// Whether a plant is about to ask for the time.
+    pub(super) fn is_time_due(&self, now: Nanos) -> bool {
+        self.followers.iter().any(|follower| follower.is_time_due(now))
+    }
+
     /// Accepts plants, and gives each what it takes. Returns whether a plant still lacks something that was packed.
     pub(super) fn turn(
         &mut self,
         packer: &mut Packer,
         saying: WhenQuiet,
-        now: Nanos,
+        (now, clock): (Nanos, &Clock),
         events: &Events,
     ) -> bool {
         // One in a turn: an agreement on TLS costs more than many ticks.
@@ -141,7 +156,7 @@ impl TcpLine {
         let (session, counts) = (self.session, &mut self.counts);
         let mut is_behind = false;
         self.followers.retain_mut(|follower| {
-            let left = match follower.turn(session, packer, saying, now) {
+            let left = match follower.turn(session, packer, saying, (now, clock)) {
                 Ok(is_done) => {
                     is_behind |= !is_done;
                     return true;
@@ -177,8 +192,8 @@ impl TcpLine {
     }
 
     fn accept(&mut self, now: Nanos, events: &Events) -> Result<(), tapeline_wire::Error> {
-        // A byte more than is expected, so that it shows.
-        let input_bytes = FOLLOW_BYTES + 1;
+        // A byte more than the longest request, so that it shows.
+        let input_bytes = CLOCK_BYTES + 1;
         let accepted = match &self.tls {
             Some(tls) => self.listener.accept_tls(tls, input_bytes),
             None => self.listener.accept(input_bytes),
@@ -204,6 +219,8 @@ impl TcpLine {
         let follower = FollowingPlant {
             stream,
             next: None,
+            asked: None,
+            asked_at: None,
             is_stranger: false,
             moved: now,
             looked: Nanos(0),
@@ -221,13 +238,13 @@ impl FollowingPlant {
         session: BridgeSession,
         packer: &mut Packer,
         saying: WhenQuiet,
-        now: Nanos,
+        (now, clock): (Nanos, &Clock),
     ) -> Result<bool, Left> {
-        if self.next.is_none() || now.since(self.looked) >= LOOK_NS {
+        if self.next.is_none() || self.is_time_due(now) || now.since(self.looked) >= LOOK_NS {
             self.looked = now;
-            self.listen(session, packer, saying, now)?;
+            self.listen(session, packer, saying, (now, clock))?;
         }
-        let is_done = self.give(packer, saying, now)?;
+        let is_done = self.give(packer, saying, (now, clock))?;
         if now.since(self.moved) >= PATIENCE_NS {
             return Err(match self.next {
                 _ if self.is_stranger => Left::Closed,
@@ -238,22 +255,43 @@ impl FollowingPlant {
         Ok(is_done)
     }
 
-    /// Reads what the plant wants, which it says once.
+    fn is_time_due(&self, now: Nanos) -> bool {
+        let (from, until) = ASKED_AGAIN_NS;
+        self.asked_at.is_some_and(|asked_at| (from..until).contains(&now.since(asked_at)))
+    }
+
+    /// Reads what the plant wants, which it says once, and its requests for the time.
     fn listen(
         &mut self,
         session: BridgeSession,
         packer: &Packer,
         saying: WhenQuiet,
-        now: Nanos,
+        (now, clock): (Nanos, &Clock),
     ) -> Result<(), Left> {
         self.stream.flush()?;
         if self.stream.receive()? == Received::Closed {
             return Err(Left::Closed);
         }
         let (bytes, output) = self.stream.split();
-        let is_asked = self.next.is_some() || self.is_stranger;
-        if bytes.len() > if is_asked { 0 } else { FOLLOW_BYTES } {
+        let most = match self.next {
+            Some(_) if self.asked.is_none() => CLOCK_BYTES,
+            None if !self.is_stranger => FOLLOW_BYTES,
+            _ => 0,
+        };
+        if bytes.len() > most {
             return Err(Left::Refused("it sends more than the one request of a plant".to_owned()));
+        }
+        if self.next.is_some() {
+            let refused = |error: NotALine| Left::Refused(error.to_string());
+            let Some(asked) = time_asked(bytes).map_err(refused)? else { return Ok(()) };
+            if asked.plant != session.plant {
+                return Err(refused(NotALine::Time));
+            }
+            // Not `now`: that was before it arrived.
+            self.asked = Some(ClockExchange { received: clock.now(), ..asked });
+            self.asked_at = Some(now);
+            self.stream.consume(CLOCK_BYTES);
+            return Ok(());
         }
         let Some(request) = bytes.first_chunk::<FOLLOW_BYTES>() else { return Ok(()) };
         let (wanted, next) = followed(request).map_err(|error| Left::Refused(error.to_string()))?;
@@ -269,12 +307,21 @@ impl FollowingPlant {
     }
 
     /// Sends what the plant takes. Returns whether it has everything.
-    fn give(&mut self, packer: &mut Packer, saying: WhenQuiet, now: Nanos) -> Result<bool, Left> {
+    fn give(
+        &mut self,
+        packer: &mut Packer,
+        saying: WhenQuiet,
+        (now, clock): (Nanos, &Clock),
+    ) -> Result<bool, Left> {
         for _ in 0..AT_ONCE {
             let before = self.stream.unsent();
             if let Some(next) = &mut self.next
                 && before == 0
             {
+                if let Some(asked) = self.asked.take() {
+                    let answer = ClockExchange { answered: clock.now(), error_ns: clock.error_ns(), ..asked };
+                    put_datagram(self.stream.output(), &answer.encode());
+                }
                 let gone = || Left::TooSlow("the memory (history) no longer has its next tick".to_owned());
                 *next = packer.follow(*next, READY, self.stream.output()).ok_or_else(gone)?;
                 // There was nothing that it could have taken.

@@ -1,17 +1,32 @@
 //! A plant below states how far the clock of the plant above differs, and times hops between the two by that.
 
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 
 use serde_json::{Value, json};
 use tapeline_measure::Nanos;
 use tapeline_perf::path::{Hop, PathReport};
-use tapeline_plant::bridge::clocks::ClockExchange;
+use tapeline_plant::bridge::clocks::{CLOCK_BYTES, ClockExchange};
+use tapeline_plant::bridge::tcp_line::{datagram, put_datagram};
 
+use super::tcp::{CERTIFICATE, FROM_THE_FIRST, TRUST, line_above, line_below};
 use super::{Scene, unbound};
+use crate::certificates;
 use crate::stage::{Running, tapeline};
 
 /// How much the clock of the plant above seems to be ahead at the plant whose requests are redirected.
 const AHEAD_NS: i64 = 3_000_000_000;
+
+/// Shifts the clock in an answer; `None` for anything else.
+fn later(bytes: &[u8]) -> Option<[u8; CLOCK_BYTES]> {
+    let later = |at: Nanos| at + AHEAD_NS.unsigned_abs();
+    let shift = |answer: ClockExchange| ClockExchange {
+        received: later(answer.received),
+        answered: later(answer.answered),
+        ..answer
+    };
+    ClockExchange::decode(bytes).map(|answer| shift(answer).encode())
+}
 
 /// Passes requests on to the server, and shifts the server's clock in its answers. It ends with the test's process.
 fn shifted(server: SocketAddrV4) -> SocketAddrV4 {
@@ -28,16 +43,38 @@ fn shifted(server: SocketAddrV4) -> SocketAddrV4 {
                 continue;
             }
             let Some(below) = below else { continue };
-            let later = |at: Nanos| at + AHEAD_NS.unsigned_abs();
-            let answer = ClockExchange::decode(&room[..length]).map(|answer| ClockExchange {
-                received: later(answer.received),
-                answered: later(answer.answered),
-                ..answer
-            });
-            let _ = match answer {
-                Some(answer) => socket.send_to(&answer.encode(), below),
+            let _ = match later(&room[..length]) {
+                Some(answer) => socket.send_to(&answer, below),
                 None => socket.send_to(&room[..length], below),
             };
+        }
+    });
+    address
+}
+
+/// The same for a line over TCP: one connection after the other.
+fn shifted_line(above: SocketAddrV4) -> SocketAddrV4 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let SocketAddr::V4(address) = listener.local_addr().unwrap() else { unreachable!() };
+    std::thread::spawn(move || {
+        for below in listener.incoming() {
+            let (mut below, mut above) = (below.unwrap(), TcpStream::connect(above).unwrap());
+            let (mut from, mut into) = (below.try_clone().unwrap(), above.try_clone().unwrap());
+            std::thread::spawn(move || _ = std::io::copy(&mut from, &mut into));
+            let (mut room, mut bytes, mut out) = (vec![0; 65_536], Vec::new(), Vec::new());
+            while let Ok(count @ 1..) = above.read(&mut room) {
+                bytes.extend_from_slice(&room[..count]);
+                let mut used = 0;
+                while let Some(datagram) = datagram(&bytes[used..]).unwrap() {
+                    used += 2 + datagram.len();
+                    put_datagram(&mut out, later(datagram).as_ref().map_or(datagram, |answer| answer));
+                }
+                bytes.drain(..used);
+                if below.write_all(&out).is_err() {
+                    break;
+                }
+                out.clear();
+            }
         }
     });
     address
@@ -72,6 +109,19 @@ fn median(report: &PathReport, hop: Hop) -> Option<u64> {
     recorder.value_at(0.5)
 }
 
+/// Checks the difference of a plant whose answers are shifted, and the hops that follow from it.
+fn far_is_ahead(ring: &str) {
+    let (ahead, bound) = difference(ring);
+    assert!((ahead - AHEAD_NS).abs() <= bound, "{ahead} ns, ± {bound}");
+    let far = measured(ring);
+    let taken = median(&far, Hop::SequencedToReceived).unwrap();
+    // By the difference of that time: on a busy host its bound is greater than a moment ago.
+    let bound = far.clock_above.unwrap().bound_ns;
+    assert!(taken > AHEAD_NS.unsigned_abs() - bound, "{taken} ns, ± {bound}");
+    let inside = median(&far, Hop::WireToDecoded);
+    assert!(inside < Some(AHEAD_NS.unsigned_abs()), "a hop of one host is as it was: {inside:?}");
+}
+
 #[test]
 fn hops_from_another_host_are_corrected_by_its_clock_or_not_stated() {
     let scene = Scene::new("clocks");
@@ -91,15 +141,7 @@ fn hops_from_another_host_are_corrected_by_its_clock_or_not_stated() {
     let near = measured(&ring("near"));
     assert!(near.stamped_above && near.clock_above.is_some(), "{near:?}");
 
-    let (ahead, bound) = difference(&ring("far"));
-    assert!((ahead - AHEAD_NS).abs() <= bound, "{ahead} ns, ± {bound}");
-    let far = measured(&ring("far"));
-    let taken = median(&far, Hop::SequencedToReceived).unwrap();
-    // By the difference of that time: on a busy host its bound is greater than a moment ago.
-    let bound = far.clock_above.unwrap().bound_ns;
-    assert!(taken > AHEAD_NS.unsigned_abs() - bound, "{taken} ns, ± {bound}");
-    let inside = median(&far, Hop::WireToDecoded);
-    assert!(inside < Some(AHEAD_NS.unsigned_abs()), "a hop of one host is as it was: {inside:?}");
+    far_is_ahead(&ring("far"));
 
     let unknown = measured(&ring("unknown"));
     assert_eq!((unknown.stamped_above, unknown.clock_above.is_some()), (true, false));
@@ -111,4 +153,31 @@ fn hops_from_another_host_are_corrected_by_its_clock_or_not_stated() {
 
     let above = measured(&ring("above"));
     assert!(!above.stamped_above && median(&above, Hop::WireToReceived).is_some(), "{above:?}");
+}
+
+#[test]
+fn a_line_over_tcp_compares_the_clocks_where_there_are_no_requests() {
+    let scene = Scene::new("clocks-tcp");
+    scene.day_at("2k", "60s");
+    let tcp = unbound();
+    let _above = scene.above_tcp("", &line_above(tcp), &[]);
+    let _near = scene.below_tcp("near", FROM_THE_FIRST, &line_below(tcp), &[]);
+    let _far = scene.below_tcp("far", FROM_THE_FIRST, &line_below(shifted_line(tcp)), &[]);
+    let (ahead, bound) = difference(&format!("{}-near", scene.name));
+    assert!(ahead.abs() <= bound, "one host has one clock: {ahead} ns, ± {bound}");
+    far_is_ahead(&format!("{}-far", scene.name));
+}
+
+#[test]
+fn a_line_over_tls_compares_them_too_beside_lines_of_datagrams() {
+    let scene = Scene::new("clocks-tls");
+    scene.day_at("2k", "60s");
+    certificates::write(scene.folder.path());
+    let (datagrams, tcp) = (unbound(), unbound());
+    let lines = format!("[[bridge.line]]\naddress = \"{datagrams}\"\n{}", line_above(tcp));
+    let _above = scene.above_tcp(CERTIFICATE, &lines, &[]);
+    let keys = format!("{TRUST}{FROM_THE_FIRST}");
+    let _below = scene.below_tcp("below", &keys, &line_below(tcp), &[]);
+    let (ahead, bound) = difference(&format!("{}-below", scene.name));
+    assert!(ahead.abs() <= bound, "{ahead} ns, ± {bound}");
 }

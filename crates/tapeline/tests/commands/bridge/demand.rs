@@ -1,34 +1,25 @@
 //! Demands and posts of far clients: an interactive provider behind the plant above, and hubs on plants below.
 
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::catch_up::{Beginning, CatchUpReply, CatchUpRequest, HEAD_BYTES, Outcome};
 use tapeline_plant::bridge::{BridgeSession, Epoch};
 
+use super::tcp::{CERTIFICATE, TRUST, hear};
 use super::{JOURNAL, Scene, free_port, unbound};
+use crate::certificates;
+use crate::plant_sources::{Provider, wait_for};
 use crate::stage::{Running, tapeline};
 
 const SERVICE: &str = "[[service]]\nname = \"FEED\"\nid = 7\n";
 
-/// An interactive provider on its own port, or on a given one.
-struct Provider {
-    running: Running,
-    port: String,
-}
-
 impl Provider {
-    fn start(port: &str) -> Self {
-        let fixed = ["omm", "serve", "--port", port, "--service", "FEED", "--update-rate", "200"];
-        let mut running = Running::start(&[&fixed[..], &["--format", "json"]].concat());
-        let port = running.says()["port"].to_string();
-        Self { running, port }
-    }
-
     /// What it has served, once the plant above has left it.
     fn served(&mut self) -> Value {
         wait_for(&mut self.running, |said| said["event"] == "gone")
@@ -56,12 +47,17 @@ impl Scene {
     /// Starts a plant below with a hub at a port that stays the same, and returns the hub's address.
     fn below_provided(&self, name: &str, line: SocketAddrV4, keys: &str) -> (Running, String) {
         let port = free_port();
-        let text = format!(
-            "[plant]\nring = \"{}-{name}\"\n[hub]\nport = {port}\n[journal]\nfolder = \"{name}\"\n{SERVICE}{keys}\n\
-             [[upstream]]\nplant = \"UP\"\nserver = \"{}\"\nstale_after = \"0s\"\n[[upstream.line]]\ntcp = \"{line}\"\n",
-            self.name, self.server
-        );
+        let text = self.demanding(name, line, port, &format!("{SERVICE}{keys}\n"), "stale_after = \"0s\"\n");
         (self.plant(name, &text, &[]).0, format!("127.0.0.1:{port}"))
+    }
+
+    /// The configuration of a plant below with these services, and these keys of `[[upstream]]`.
+    fn demanding(&self, name: &str, line: SocketAddrV4, port: u16, services: &str, keys: &str) -> String {
+        format!(
+            "[plant]\nring = \"{}-{name}\"\n[hub]\nport = {port}\n[journal]\nfolder = \"{name}\"\n{services}\
+             [[upstream]]\nplant = \"UP\"\nserver = \"{}\"\n{keys}[[upstream.line]]\ntcp = \"{line}\"\n",
+            self.name, self.server
+        )
     }
 
     /// Waits until the counters of a plant are as wanted.
@@ -85,15 +81,6 @@ fn count(figure: &Value) -> u64 {
 fn consumer(hub: &str, items: &[&str], options: &[&str]) -> Running {
     let fixed = ["omm", "watch", "--server", hub, "--service", "FEED", "--format", "json"];
     Running::start(&[&fixed, items, options].concat())
-}
-
-fn wait_for(running: &mut Running, is: impl Fn(&Value) -> bool) -> Value {
-    loop {
-        let said = running.says();
-        if is(&said) {
-            return said;
-        }
-    }
 }
 
 fn image_and_updates(consumer: &mut Running, item: &str) {
@@ -304,4 +291,107 @@ fn items_outlive_a_lost_connection_and_are_stated_again() {
     above.says();
     let served = provider.served();
     assert_eq!((&served["requests"], &served["closes"]), (&json!(1), &json!(0)), "{served}");
+}
+
+#[test]
+fn each_far_client_has_a_private_stream_of_its_own_which_ends_with_the_connection() {
+    let mut scene = Scene::new("demand-private");
+    let line = unbound();
+    let mut provider = Provider::start("0");
+    let (mut above, _) = scene.above_provided(&provider.port, line, "");
+    let relay = Relay::new(scene.server);
+    scene.server = relay.address;
+    let (_below, hub) = scene.below_provided("below", line, "");
+    // A private stream does not wait for the plant above.
+    scene.figures("below", |seen| seen["upstream"]["demands_connected"] == true);
+    let mut clients = [(); 2].map(|()| consumer(&hub, &["IBM.N"], &["--private"]));
+    clients.iter_mut().for_each(|client| image_and_updates(client, "IBM.N"));
+    let [mut first, second] = clients;
+    drop(second);
+    relay.cut();
+    let told = wait_for(&mut first, |said| said["state"]["stream"].as_str().is_some_and(|is| is != "OPEN"));
+    assert!(told.to_string().contains("The plant above was lost"), "{told}");
+    above.ask_to_end();
+    above.says();
+    let served = provider.served();
+    assert!(count(&served["requests"]) >= 2 && count(&served["closes"]) >= 2, "{served}");
+}
+
+#[test]
+fn demands_travel_over_tls_and_of_plants_with_a_certificate_alone_where_one_is_required() {
+    let scene = Scene::new("demand-tls");
+    certificates::write(scene.folder.path());
+    let line = unbound();
+    let mut provider = Provider::start("0");
+    let forward = "posts = \"forward\"";
+    let bridge = format!("demands = \"posts\"\n{CERTIFICATE}client_ca = \"ca.pem\"");
+    let (mut above, _) = scene.above_demanded(&provider.port, line, forward, &bridge);
+    let services = format!("{SERVICE}{forward}\n");
+    let start = |name: &str, keys: &str| {
+        let (port, config) = (free_port(), scene.path(&format!("{name}.toml")));
+        std::fs::write(&config, scene.demanding(name, line, port, &services, keys)).unwrap();
+        let config = config.to_str().unwrap();
+        let (mut plant, talk) = Running::start_talking(&["plant", "--config", config, "--format", "json"]);
+        assert_eq!(plant.says()["ready"], json!(format!("{}-{name}", scene.name)));
+        (plant, BufReader::new(talk), format!("127.0.0.1:{port}"))
+    };
+    let (_without, mut talk, _) = start("without", TRUST);
+    hear(&mut talk, "CertificateRequired");
+    let (_below, _talk, hub) = start("below", &format!("{TRUST}{CERTIFICATE}"));
+    scene.figures("below", |seen| seen["upstream"]["demands_connected"] == true);
+    let mut posting = consumer(&hub, &["IBM.N"], &["--post", "BID=39.91"]);
+    let receipt = wait_for(&mut posting, |said| said["event"] == "ack");
+    assert_eq!(receipt["nak"], json!(null), "{receipt}");
+    wait_for(&mut posting, |said| said["event"] == "update");
+    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
+    above.ask_to_end();
+    above.says();
+    assert_eq!(provider.served()["posts"], json!(1));
+}
+
+#[test]
+fn a_service_that_the_plant_above_does_not_have_is_told_with_those_that_it_has() {
+    let scene = Scene::new("demand-service");
+    let line = unbound();
+    let provider = Provider::start("0");
+    let (_above, _) = scene.above_provided(&provider.port, line, "");
+    let services = format!("{SERVICE}[[service]]\nname = \"OTHER\"\nid = 9\n");
+    let config = scene.path("below.toml");
+    std::fs::write(&config, scene.demanding("below", line, free_port(), &services, "")).unwrap();
+    let (_below, talk) = Running::start_talking(&["plant", "--config", config.to_str().unwrap()]);
+    let told = hear(&mut BufReader::new(talk), "has no service");
+    assert!(told.contains("upstream UP: the plant above has no service OTHER with number 9"), "{told}");
+    assert!(told.contains("hint: it has FEED (number 7); [[service]] here needs the same name"), "{told}");
+}
+
+#[test]
+fn items_of_providers_are_suspect_while_the_plant_above_is_silent_and_good_again_afterwards() {
+    let scene = Scene::new("demand-silent");
+    let line = unbound();
+    let provider = Provider::start("0");
+    let (above, _) = scene.above_provided(&provider.port, line, "");
+    let port = free_port();
+    let text = scene.demanding("below", line, port, SERVICE, "stale_after = \"500ms\"\n");
+    let (_below, _) = scene.plant("below", &text, &[]);
+    let hub = format!("127.0.0.1:{port}");
+    let (mut rwf, mut websocket) =
+        (consumer(&hub, &["IBM.N"], &[]), consumer(&hub, &["IBM.N"], &["--websocket", "tr_json2"]));
+    image_and_updates(&mut rwf, "IBM.N");
+    image_and_updates(&mut websocket, "IBM.N");
+    let becomes = |consumer: &mut Running, data: &str| {
+        wait_for(consumer, |said| said["state"]["data"] == data);
+    };
+    let above_process = Pid::from_child(&above.child);
+    kill_process(above_process, Signal::STOP).unwrap();
+    becomes(&mut rwf, "SUSPECT");
+    becomes(&mut websocket, "SUSPECT");
+    // The hub has an image of before.
+    let mut late = consumer(&hub, &["IBM.N"], &[]);
+    let image = wait_for(&mut late, |said| said["event"] == "refresh");
+    assert_eq!(image["state"]["data"], json!("SUSPECT"), "{image}");
+    kill_process(above_process, Signal::CONT).unwrap();
+    for mut consumer in [rwf, websocket, late] {
+        becomes(&mut consumer, "OK");
+        wait_for(&mut consumer, |said| said["event"] == "update");
+    }
 }

@@ -1,18 +1,25 @@
 //! `tapeline bridge probe` over loopback: both ends as real processes.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::process::{Child, Output, Stdio};
 
 use serde_json::{Value, json};
 
 use super::lossy::Lossy;
 use super::{free_port, unbound};
+use crate::certificates;
 use crate::stage::tapeline;
 
 /// Starts a listening end for one measurement, and waits until it listens.
 fn listener(address: &str) -> Child {
-    let mut child =
-        tapeline(&["bridge", "probe", "--listen", address, "--once"]).stderr(Stdio::piped()).spawn().unwrap();
+    listening(&["--listen", address], address)
+}
+
+/// The same, with these arguments.
+fn listening(arguments: &[&str], address: &str) -> Child {
+    let fixed = ["bridge", "probe", "--once"];
+    let mut child = tapeline(&[&fixed[..], arguments].concat()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
     assert_eq!(said, format!("listening at {address}\n"));
@@ -91,4 +98,105 @@ fn a_path_without_a_listener_is_told_with_what_to_start() {
     assert!(!output.status.success());
     assert!(said.contains(&format!("nobody answers at {address}")), "{said}");
     assert!(said.contains(&format!("tapeline bridge probe --listen {address}")), "{said}");
+}
+
+fn probe_tcp(to: &str, arguments: &[&str]) -> Output {
+    let fixed = ["bridge", "probe", "--tcp", to, "--step", "200ms"];
+    tapeline(&[&fixed[..], arguments].concat()).output().unwrap()
+}
+
+fn found(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_path_over_tcp_has_a_time_to_connect_round_trips_and_what_it_carries() {
+    let address = unbound().to_string();
+    let mut listener = listening(&["--listen-tcp", &address], &address);
+    let probed = found(&probe_tcp(&address, &["--rates", "500,5k", "--format", "json"]));
+    assert!(listener.wait().unwrap().success());
+    assert_eq!((&probed["to"], &probed["tls"]), (&json!(address), &json!(false)), "{probed}");
+    assert!(probed["connect_ns"].as_u64().unwrap() > 0, "{probed}");
+    let trip = &probed["round_trip"];
+    assert_eq!((&trip["asked"], &trip["lost"]), (&json!(100), &json!(0)), "{probed}");
+    let [least, median, p99] = ["least_ns", "median_ns", "p99_ns"].map(|rank| trip[rank].as_u64().unwrap());
+    assert!(least <= median && median <= p99, "{probed}");
+    let steps = probed["steps"].as_array().unwrap();
+    let rates: Vec<_> = steps.iter().map(|step| &step["rate"]).collect();
+    assert_eq!(rates, [&json!(null), &json!(500), &json!(5_000)], "{probed}");
+    for step in steps {
+        assert_eq!(step["sent"], step["received"], "{probed}");
+        assert_eq!(step["datagram_bytes"], json!(1_400), "{probed}");
+    }
+    assert!(steps[0]["received_bytes_per_second"].as_f64().unwrap() > 1e6, "{probed}");
+    for (step, due) in steps[1..].iter().zip([100, 1_000]) {
+        assert_eq!(step["sent"].as_u64().unwrap() + step["unsent"].as_u64().unwrap(), due, "{probed}");
+    }
+}
+
+#[test]
+fn a_path_over_tls_is_measured_and_what_does_not_fit_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    certificates::write(folder.path());
+    let [ca, cert, key] =
+        ["ca.pem", "server.pem", "server.key"].map(|name| folder.path().join(name).display().to_string());
+    let address = unbound().to_string();
+    let mut listener = listening(&["--listen-tcp", &address, "--cert", &cert, "--key", &key], &address);
+    let without = probe_tcp(&address, &[]);
+    let said = String::from_utf8_lossy(&without.stderr);
+    assert!(!without.status.success() && said.contains("--tls is needed here"), "{said}");
+    let other_name = probe_tcp(&address, &["--tls", "--ca", &ca, "--server-name", "ny1"]);
+    let said = String::from_utf8_lossy(&other_name.stderr);
+    assert!(!other_name.status.success() && said.contains("not valid for name"), "{said}");
+    let output = probe_tcp(&address, &["--tls", "--ca", &ca, "--server-name", "localhost", "--rates", "1k"]);
+    assert!(listener.wait().unwrap().success());
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        table.starts_with(&format!("path         to {address} over TCP, with TLS\nconnected")),
+        "{table}"
+    );
+    assert!(table.contains("\nround trip   ") && table.contains("\nas it goes "), "{table}");
+    assert!(table.contains("; the path takes ") && table.contains("backlog: how much"), "{table}");
+}
+
+/// Forwards one connection, with two system calls for each 100 bytes.
+fn slow(to: SocketAddrV4) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut below, _) = listener.accept().unwrap();
+        let mut above = TcpStream::connect(to).unwrap();
+        let (mut from, mut into) = (below.try_clone().unwrap(), above.try_clone().unwrap());
+        std::thread::spawn(move || _ = std::io::copy(&mut from, &mut into));
+        let mut room = [0; 100];
+        while let Ok(count @ 1..) = above.read(&mut room) {
+            if below.write_all(&room[..count]).is_err() {
+                return;
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_path_that_is_too_slow_for_a_rate_has_a_backlog() {
+    let address = unbound();
+    let mut listener = listening(&["--listen-tcp", &address.to_string()], &address.to_string());
+    let probed = found(&probe_tcp(&slow(address), &["--rates", "50k", "--format", "json"]));
+    assert!(listener.wait().unwrap().success());
+    let step = &probed["steps"][1];
+    assert_eq!(step["is_carried"], json!(false), "{probed}");
+    assert!(step["latest_ns"].as_u64().unwrap() > 10_000_000, "{probed}");
+}
+
+#[test]
+fn a_path_over_tcp_without_a_listener_or_with_keys_of_udp_is_told() {
+    let address = unbound().to_string();
+    let output = probe_tcp(&address, &["--patience", "300ms"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains(&format!("nobody answers at {address}")), "{said}");
+    assert!(said.contains(&format!("tapeline bridge probe --listen-tcp {address}")), "{said}");
+    let output = tapeline(&["bridge", "probe", "--tcp", &address, "--interface", "lo"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
 }

@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
+use tapeline_measure::Nanos;
 use tapeline_plant::Seq;
+use tapeline_plant::bridge::BridgeSession;
+use tapeline_plant::bridge::clocks::ClockExchange;
 use tapeline_plant::bridge::tcp_line::follow;
 use tapeline_plant::tick::Flags;
 
@@ -16,13 +19,13 @@ use super::{JOURNAL, Scene, TO_THE_END, number, unbound, wait_for};
 use crate::certificates;
 use crate::stage::Running;
 
-const FROM_THE_FIRST: &str = "start = \"epoch\"\nstale_after = \"0s\"\n";
-const CERTIFICATE: &str = "cert = \"server.pem\"\nkey = \"server.key\"\n";
-const TRUST: &str = "tls = true\nca = \"ca.pem\"\nserver_name = \"localhost\"\n";
+pub(super) const FROM_THE_FIRST: &str = "start = \"epoch\"\nstale_after = \"0s\"\n";
+pub(super) const CERTIFICATE: &str = "cert = \"server.pem\"\nkey = \"server.key\"\n";
+pub(super) const TRUST: &str = "tls = true\nca = \"ca.pem\"\nserver_name = \"localhost\"\n";
 
 impl Scene {
     /// Starts the plant above with these keys of `[bridge]` and lines.
-    fn above_tcp(&self, keys: &str, lines: &str, arguments: &[&str]) -> Running {
+    pub(super) fn above_tcp(&self, keys: &str, lines: &str, arguments: &[&str]) -> Running {
         let text = format!(
             "[plant]\nring = \"{}-above\"\n[[feed]]\nname = \"file\"\nprotocol = \"itch50-moldudp64\"\ndate = \"2020-01-02\"\n\
              file = \"day.itch\"\nstale_after = \"0s\"\n{JOURNAL}[bridge]\nplant = \"UP\"\nport = {}\n{keys}{lines}",
@@ -40,7 +43,7 @@ impl Scene {
         )
     }
 
-    fn below_tcp(&self, name: &str, keys: &str, line: &str, arguments: &[&str]) -> Running {
+    pub(super) fn below_tcp(&self, name: &str, keys: &str, line: &str, arguments: &[&str]) -> Running {
         self.plant(name, &self.text_below(name, keys, line), arguments).0
     }
 
@@ -54,24 +57,34 @@ impl Scene {
         (plant, BufReader::new(talk))
     }
 
-    /// Reads a plant's counters until they are as wanted.
-    fn counters_until(&self, name: &str, is_it: impl Fn(&Value) -> bool) {
+    /// Reads a plant's counters until they are as wanted, and returns them.
+    fn counters_until(&self, name: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let ring = format!("{}-{name}", self.name);
         let mut counters = Running::start(&["stat", &ring, "--every", "50ms", "--format", "json"]);
-        while !is_it(&counters.says()) {}
+        loop {
+            let said = counters.says();
+            if is_it(&said) {
+                return said;
+            }
+        }
+    }
+
+    fn session_above(&self) -> BridgeSession {
+        let counters = self.counters_until("above", |plant| plant["bridge"]["session"].is_string());
+        counters["bridge"]["session"].as_str().unwrap().parse().unwrap()
     }
 }
 
-fn line_above(address: SocketAddrV4) -> String {
+pub(super) fn line_above(address: SocketAddrV4) -> String {
     format!("[[bridge.line]]\ntcp = \"{address}\"\n")
 }
 
-fn line_below(address: SocketAddrV4) -> String {
+pub(super) fn line_below(address: SocketAddrV4) -> String {
     format!("[[upstream.line]]\ntcp = \"{address}\"\n")
 }
 
 /// Reads reports until one has this text, and returns it with the line behind it.
-fn hear(talk: &mut impl BufRead, text: &str) -> String {
+pub(super) fn hear(talk: &mut impl BufRead, text: &str) -> String {
     let mut said = String::new();
     loop {
         let before = said.len();
@@ -177,19 +190,7 @@ fn a_follower_that_does_not_read_is_cut_off_and_the_others_go_on() {
     socket.set_recv_buffer_size(4_096).unwrap();
     socket.connect(&tcp.into()).unwrap();
     let mut stuck = TcpStream::from(socket);
-    let session = {
-        let mut counters = Running::start(&[
-            "stat",
-            &format!("{}-above", scene.name),
-            "--every",
-            "50ms",
-            "--format",
-            "json",
-        ]);
-        let said = counters.says()["bridge"]["session"].as_str().unwrap().to_owned();
-        said.parse().unwrap()
-    };
-    stuck.write_all(&follow(session, Seq(1))).unwrap();
+    stuck.write_all(&follow(scene.session_above(), Seq(1))).unwrap();
     let (above, below) = (above.says(), below.says());
     let kept = scene.journal("above");
     assert_eq!(scene.journal("below"), kept, "{above}\n{below}");
@@ -318,6 +319,20 @@ fn bytes_of_something_else_are_refused_and_counted_on_both_ends_of_a_line() {
     assert_eq!((heartbeat.len(), &heartbeat[..6]), (22, &b"\0\x141UP_"[..]));
     scene.counters_until("above", |plant| {
         plant["bridge"]["refused"] == 4 && plant["bridge"]["followers"] == 1
+    });
+    // A plant that follows may ask for the time of this plant, once before it has the answer, and for nothing else.
+    let session = scene.session_above();
+    let asked = ClockExchange::request(session.plant, Nanos(7)).encode();
+    let other = ClockExchange::request("OTH".parse().unwrap(), Nanos(7)).encode();
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[asked, asked].concat(), &other, &[b't'; 4_096]] {
+        let mut stranger = TcpStream::connect(tcp).unwrap();
+        stranger.write_all(&follow(session, Seq(u64::MAX))).unwrap();
+        stranger.read_exact(&mut [0; 22]).unwrap();
+        stranger.write_all(bytes).unwrap();
+        let _ = stranger.read_to_end(&mut Vec::new());
+    }
+    scene.counters_until("above", |plant| {
+        plant["bridge"]["refused"] == 8 && plant["bridge"]["followers"] == 1
     });
     drop((above, good));
 
