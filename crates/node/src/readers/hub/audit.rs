@@ -197,7 +197,9 @@ impl Writer {
         if self.is_json {
             Line::default().with("event", "lost").with("lines", lost).event()
         } else {
-            plain(format!("hub: {lost} lines like these are missing here: they could not be written in time"))
+            let text =
+                format!("hub: {lost} lines like these are missing here: they could not be written in time");
+            Event::new(Severity::Info, text)
         }
     }
 
@@ -230,11 +232,6 @@ impl Writer {
         self.has_failed = written.is_err();
         written.is_ok()
     }
-}
-
-/// A line that is complete as text.
-fn plain(text: String) -> Event {
-    Event::new(Severity::Info, text)
 }
 
 /// A line of JSON: its members in order.
@@ -287,7 +284,7 @@ impl Line {
         if !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             text = ascii(&text);
         }
-        Event { fields, ..plain(text) }
+        Event { fields, time: None, ..Event::new(Severity::Info, text) }
     }
 }
 
