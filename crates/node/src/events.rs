@@ -92,6 +92,8 @@ pub(crate) enum Kind {
     Refused,
     /// A client of the hub was denied an item.
     Denied,
+    /// A client of the hub was refused an item for another reason than access.
+    ItemRefused,
     /// A connection to the hub ended before a login.
     NeverOpened,
     /// A message of a hub client cannot be decoded, or a message to it cannot be encoded.
@@ -115,11 +117,12 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All kinds, each with its name, in the order of their declaration: a kind is the index of its entry.
-    const ALL: [(Self, &str); 14] = [
+    const ALL: [(Self, &str); 15] = [
         (Self::Login, "hub: logins"),
         (Self::Gone, "hub: sessions that are gone"),
         (Self::Refused, "hub: refused logins"),
         (Self::Denied, "hub: denied items"),
+        (Self::ItemRefused, "hub: refused items"),
         (Self::NeverOpened, "hub: connections that never opened"),
         (Self::Unreadable, "hub: messages that cannot be read or sent"),
         (Self::Kdb, "kdb+ clients"),

@@ -1,4 +1,4 @@
-//! The audit: a line for each login, refused login, denied item and disconnect.
+//! The audit: a line for each login, refused login, denied item and disconnect, and for the first refused items of a second.
 //!
 //! A thread of its own writes the lines from a bounded queue. A full disk or a blocked terminal costs lines,
 //! which are counted and reported, and never the hub's time.
@@ -300,6 +300,13 @@ fn json(now: Nanos, note: &HubEvent) -> Option<Line> {
             let line = Line::of(now, "denied", *session, peer, user).with_text("service", service);
             line.with("domain", domain.to_string()).with("item", name.as_str()).with("why", *why)
         }
+        HubEvent::ItemRefused { session, peer, user, service, domain, name, why } => {
+            let line = Line::of(now, "item refused", *session, peer, user).with_text("service", service);
+            line.with("domain", domain.to_string()).with("item", name.as_str()).with("why", *why)
+        }
+        HubEvent::MoreItemsRefused { session, peer, user, items } => {
+            Line::of(now, "item refused", *session, peer, user).with("items", *items)
+        }
         HubEvent::Gone { session, peer, user, end, counters } => {
             let line = Line::of(now, "gone", *session, peer, user).with("why", end.to_string());
             let line = line.with("requests", counters.requests).with("refused", counters.refused);
@@ -336,6 +343,17 @@ fn talk(note: &HubEvent) -> Option<(Kind, String)> {
         HubEvent::Denied { session, user, name, why, .. } => {
             let (user, name) = (user.escape_debug(), name.escape_debug());
             (Kind::Denied, format!("hub: session {} denied {user}: {name}: {why}", session.index()))
+        }
+        HubEvent::ItemRefused { session, user, service, name, why, .. } => {
+            let [user, service, name] = [user, service, name].map(|text| text.escape_debug());
+            let line =
+                format!("hub: session {} item refused {user}: {name} of {service}: {why}", session.index());
+            (Kind::ItemRefused, line)
+        }
+        HubEvent::MoreItemsRefused { session, user, items, .. } => {
+            let user = user.escape_debug();
+            let line = format!("hub: session {} item refused {user}: and {items} others", session.index());
+            (Kind::ItemRefused, line)
         }
         _ => return None,
     })
