@@ -1,12 +1,14 @@
 //! The log of a long-running command, on standard error: text for people, or one line a fact for machines.
 //!
-//! Text is what a user at a terminal reads: `warning: …`, a cause and a hint on lines of their own. logfmt and JSON have
-//! the time, the level, the part of the program, the message, and fields. If standard error is the journal of systemd,
+//! Text is what a user at a terminal reads: `warning: …`, a cause and a hint on lines of their own. A service that has
+//! begun to work ([`time_each_line`]) puts the time before each line. logfmt and JSON have the time, the level, the part of
+//! the program, the message, and fields. If standard error is the journal of systemd,
 //! each line begins with its priority (`<4>`, see `sd-daemon(3)`), which the journal removes.
 
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
@@ -65,7 +67,7 @@ impl Level {
 /// A fact for the log.
 #[derive(Clone, Debug)]
 pub struct Line<'a> {
-    /// When it happened; `None` for now.
+    /// When it happened. `None` for now, which text does not say.
     pub time: Option<Nanos>,
     /// How severe it is.
     pub level: Level,
@@ -83,6 +85,8 @@ pub struct Line<'a> {
 
 /// The chosen format, and the name of the command for lines without a part.
 static CHOSEN: OnceLock<(LogFormat, &'static str)> = OnceLock::new();
+/// Whether each line has its time. It orders nothing else, so `Relaxed` is enough.
+static IS_TIMED: AtomicBool = AtomicBool::new(false);
 
 impl LogArgs {
     /// Chooses the format of every later line of this process. `command` is the part in lines that have no other.
@@ -106,6 +110,12 @@ impl LogArgs {
 /// Whether each fact is one line with fields.
 pub fn is_for_machines() -> bool {
     CHOSEN.get().is_some_and(|(format, _)| *format != LogFormat::Text)
+}
+
+/// Says that this process is a service that has read its configuration: every later line has its time, in text as well.
+/// An operator reads the lines days later, and next to those of other hosts.
+pub fn time_each_line() {
+    IS_TIMED.store(true, Ordering::Relaxed);
 }
 
 /// Writes something ordinary.
@@ -140,7 +150,7 @@ impl<'a> Line<'a> {
     #[must_use]
     pub fn new(level: Level, message: &'a str) -> Self {
         Self {
-            time: None,
+            time: IS_TIMED.load(Ordering::Relaxed).then(utc_now),
             level,
             part: None,
             message,

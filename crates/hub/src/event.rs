@@ -53,6 +53,34 @@ pub enum HubEvent {
         /// The reason sent to the client.
         why: &'static str,
     },
+    /// A client was refused an item for another reason than access: it is unknown, its service is down, or a limit is reached.
+    ItemRefused {
+        /// The session.
+        session: SessionId,
+        /// The address of the client.
+        peer: Peer,
+        /// The user name.
+        user: String,
+        /// The item's service; its number if there is no such service, empty if the request names none.
+        service: String,
+        /// The item's domain.
+        domain: Domain,
+        /// The item's name, with bytes that are not UTF-8 replaced.
+        name: String,
+        /// The reason sent to the client.
+        why: &'static str,
+    },
+    /// A client was refused this number of items more, without an event for each.
+    MoreItemsRefused {
+        /// The session.
+        session: SessionId,
+        /// The address of the client.
+        peer: Peer,
+        /// The user name.
+        user: String,
+        /// The number of items.
+        items: u64,
+    },
     /// A session is over.
     Gone {
         /// The session.

@@ -116,8 +116,11 @@ impl Hub {
         self.counters.past.add(&counters);
         self.counters.cut += u64::from(matches!(end, End::Slow(_) | End::Stuck(_)));
         self.counters.stuck += u64::from(matches!(end, End::Stuck(_)));
-        let peer = gone.session_state.pass.peer;
-        self.note(HubEvent::Gone { session, peer, user: gone.session_state.user, end, counters });
+        let (peer, user) = (gone.session_state.pass.peer, gone.session_state.user);
+        if let Some(items) = gone.session_state.refusals.rest() {
+            self.note(HubEvent::MoreItemsRefused { session, peer, user: user.clone(), items });
+        }
+        self.note(HubEvent::Gone { session, peer, user, end, counters });
     }
 
     /// Ends a session. A client that is logged in gets the reason, and up to 2 s to take it. Then the session is
@@ -371,6 +374,7 @@ impl Hub {
         let mut desk = RequestHandler::new(id, now, &mut self.shared, session_state, &mut self.notes);
         let mut behind = Behind::new(backlog, out);
         desk.attend(provider, &mut behind);
+        desk.note_more_refused();
         let done = match message {
             Some(message) => provider.message(now, message, &mut behind, &mut desk),
             None => provider.tick(now, &mut behind, &mut desk).map(|_| ()),

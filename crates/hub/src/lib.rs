@@ -56,6 +56,7 @@ mod parts;
 mod posts;
 mod prefetch;
 mod private;
+mod refusals;
 mod request_handler;
 mod restating;
 mod resync;

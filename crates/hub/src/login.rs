@@ -313,7 +313,7 @@ pub(crate) fn item_of(provider: &Provider, stream: StreamHandle) -> Option<ItemK
 }
 
 /// Number of queued events above which a denial is not recorded.
-const MOST_DENIALS: usize = 5_000;
+pub(crate) const MOST_DENIALS: usize = 5_000;
 
 /// Returns a login request without its credentials; `None` if it is too long.
 fn kept(request: &LoginRequest<'_>) -> Option<Vec<u8>> {
@@ -340,5 +340,5 @@ const TOO_LONG: Refusal =
     Refusal::closed(StateCode::USAGE_ERROR, "The attributes of this login are too long to be answered");
 const ANOTHER_USER: Refusal =
     Refusal::closed(StateCode::USAGE_ERROR, "The token of another user cannot renew this login");
-const TOO_MANY_STREAMS: Refusal =
+pub(crate) const TOO_MANY_STREAMS: Refusal =
     Refusal::closed(StateCode::TOO_MANY_ITEMS, "This user has as many items open as may be");

@@ -104,6 +104,7 @@ impl<'a> RequestHandler<'a> {
             Ok(None) => {}
             Err(refusal) => {
                 self.session_state.counters.refused += 1;
+                self.note_refused(request, refusal);
                 self.session_state.owe(provider, stream, PendingReply::Closed(refusal));
             }
         }

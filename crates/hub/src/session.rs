@@ -13,6 +13,7 @@ use crate::backlog::Backlog;
 use crate::event::{End, SessionCounters};
 use crate::lagging_streams::LaggingStreams;
 use crate::parts::Parts;
+use crate::refusals::Refusals;
 use crate::settings::Settings;
 use crate::slow_clients::SlowPolicy;
 use crate::statuses::suspect;
@@ -59,6 +60,8 @@ pub(crate) struct SessionState {
     /// Incomplete posts.
     pub(crate) parts: Parts,
     pub(crate) counters: SessionCounters,
+    /// Refused items in the log.
+    pub(crate) refusals: Refusals,
     /// Number of its open streams, as included in the total.
     pub(crate) streams: usize,
     /// Queued bytes that no policy drops, as included in the total.

@@ -509,6 +509,15 @@ fn a_client_has_an_item_open_on_so_many_streams_and_no_more() {
         assert_eq!(state(&mut exchange, &mut one, stream), expected, "{stream}");
     }
     assert_eq!(state(&mut exchange, &mut two, 7), IN);
+    let refused: Vec<_> = exchange
+        .notes()
+        .into_iter()
+        .filter_map(|note| match note {
+            HubEvent::ItemRefused { name, why, .. } => Some((name, why)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(refused, [("AAPL".to_owned(), "You have this item open on as many streams as may be")]);
     exchange.say(&one, &close(6));
     exchange.say(&one, &item(10, "AAPL"));
     assert_eq!(state(&mut exchange, &mut one, 10), IN);
@@ -538,6 +547,9 @@ fn the_first_rule_that_fits_decides_and_who_fits_none_sees_nothing() {
         .into_iter()
         .filter_map(|note| match note {
             HubEvent::Denied { user, name, .. } => Some((user, name)),
+            HubEvent::ItemRefused { .. } => {
+                panic!("{note:?} would tell a denied item from one that does not exist")
+            }
             _ => None,
         })
         .collect();

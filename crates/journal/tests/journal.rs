@@ -197,6 +197,53 @@ fn old_segments_are_let_go_of() {
     }
 }
 
+/// At midnight a file begins, and the oldest one goes if its last record is older than the limit, to the nanosecond. The numbers go on.
+#[test]
+fn at_midnight_the_file_that_became_too_old_is_let_go_of() {
+    const DAY: u64 = 86_400_000_000_000;
+    // A bit more than two days, so that the last nanosecond of the first day decides.
+    let age = Some(Duration::from_nanos(2 * DAY + 10));
+    for (midnight, oldest) in [(3 * DAY, 1), (3 * DAY + 9, 1), (3 * DAY + 10, 4), (4 * DAY, 4)] {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings { retention: Retention { age, bytes: None }, ..Settings::default() };
+        let (mut writer, _) = open(folder.path(), settings);
+        let days = (0..3).flat_map(|day| [day * DAY, day * DAY + 7, (day + 1) * DAY - 1]);
+        let times: Vec<u64> = days.chain([midnight, midnight + 1]).collect();
+        let mut follower = None;
+        for (seq, time) in (1..).zip(&times) {
+            assert!(writer.append(seq, Nanos(*time), b"tick").is_kept());
+            assert!(writer.flush().is_kept());
+            if seq == 1 {
+                let mut it = reader(folder.path());
+                assert!(matches!(it.next().unwrap(), Next::Record(_)));
+                follower = Some(it);
+            }
+            if seq == 9 {
+                assert_eq!(segments(folder.path()).len(), 3, "nothing goes before midnight");
+            }
+        }
+        let firsts: Vec<u64> = reader(folder.path()).segments().map(|segment| segment.first).collect();
+        let all = [1, 4, 7, 10];
+        assert_eq!(firsts, all[all.iter().position(|first| *first == oldest).unwrap()..], "{midnight}");
+        // A reader that has the first file open goes on with what is there.
+        let mut follower = follower.unwrap();
+        let mut seqs = Vec::new();
+        loop {
+            match follower.next().unwrap() {
+                Next::Record(record) => seqs.push(record.seq),
+                Next::Missing { from, to } => panic!("{from} to {to} of {midnight}"),
+                Next::End => break,
+            }
+        }
+        assert_eq!(seqs, (2..=11).collect::<Vec<_>>(), "{midnight}");
+        // The next process goes on with the next number.
+        assert!(writer.finish().is_kept());
+        let (mut writer, opened) = open(folder.path(), settings);
+        assert_eq!(opened.last, 11);
+        assert!(writer.append(12, Nanos(midnight + 2), b"tick").is_kept());
+    }
+}
+
 /// Retention deletes the segment that a reader has open, and later ones.
 #[test]
 fn a_reader_that_is_lapped_is_told_what_it_missed() {

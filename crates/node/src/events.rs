@@ -6,10 +6,9 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
-use tapeline_measure::Nanos;
+use tapeline_measure::{Nanos, utc_now};
 
 /// Maximum events of one kind per second: a day's events are then a few hundred MB of text at most.
 const MOST_EVENTS: u64 = 20;
@@ -34,7 +33,7 @@ pub enum Severity {
 pub struct Event {
     /// The severity.
     pub severity: Severity,
-    /// When it happened; `None` for events of the plant itself.
+    /// When it happened; `None` for a line of an audit in JSON, whose text has the time.
     pub time: Option<Nanos>,
     /// The thread that it happened in; `None` for the process's first.
     pub part: Option<String>,
@@ -48,11 +47,11 @@ pub struct Event {
 }
 
 impl Event {
-    /// Creates an event of the plant itself.
+    /// Creates an event of now.
     pub(crate) fn new(severity: Severity, text: impl fmt::Display) -> Self {
         let thread = std::thread::current();
         let part = thread.name().filter(|name| *name != "main").map(str::to_owned);
-        Self { severity, time: None, part, text: text.to_string(), hint: None, fields: Map::new() }
+        Self { severity, time: Some(utc_now()), part, text: text.to_string(), hint: None, fields: Map::new() }
     }
 
     /// Adds a field.
@@ -93,6 +92,8 @@ pub(crate) enum Kind {
     Refused,
     /// A client of the hub was denied an item.
     Denied,
+    /// A client of the hub was refused an item for another reason than access.
+    ItemRefused,
     /// A connection to the hub ended before a login.
     NeverOpened,
     /// A message of a hub client cannot be decoded, or a message to it cannot be encoded.
@@ -116,11 +117,12 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All kinds, each with its name, in the order of their declaration: a kind is the index of its entry.
-    const ALL: [(Self, &str); 14] = [
+    const ALL: [(Self, &str); 15] = [
         (Self::Login, "hub: logins"),
         (Self::Gone, "hub: sessions that are gone"),
         (Self::Refused, "hub: refused logins"),
         (Self::Denied, "hub: denied items"),
+        (Self::ItemRefused, "hub: refused items"),
         (Self::NeverOpened, "hub: connections that never opened"),
         (Self::Unreadable, "hub: messages that cannot be read or sent"),
         (Self::Kdb, "kdb+ clients"),
@@ -269,13 +271,6 @@ impl Events {
         self.report(&Event { hint: Some(hint.into()), ..Event::new(Severity::Warning, text) });
     }
 
-    /// As [`warning`](Self::warning), of what happens while the plant runs: with its time.
-    pub(crate) fn warning_now(&self, text: impl fmt::Display) {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let time = Some(Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(0)));
-        self.report(&Event { time, ..Event::new(Severity::Warning, text) });
-    }
-
     /// Reports a failure, with advice if any.
     pub(crate) fn error(&self, text: impl fmt::Display, hint: Option<String>) {
         self.report(&Event { hint, ..Event::new(Severity::Error, text) });
@@ -347,14 +342,17 @@ mod tests {
         events.peer(Nanos(BEGIN), Kind::Login, Severity::Info, "hub: session 0 login A");
         events.peer(Nanos(BEGIN), Kind::Source, Severity::Warning, "sources: a broken frame");
         events.warning_with("the name of the ring was removed", "start the plant again");
+        let lines = lines.lock().unwrap();
         assert_eq!(
-            *lines.lock().unwrap(),
+            lines[..2],
             [
                 "2027-01-15T08:00:00.000000Z hub: session 0 login A",
                 "2027-01-15T08:00:00.000000Z warning: sources: a broken frame",
-                "warning: the name of the ring was removed\nhint: start the plant again",
             ]
         );
+        let (time, text) = lines[2].split_once(' ').unwrap();
+        assert_eq!(text, "warning: the name of the ring was removed\nhint: start the plant again");
+        assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
     }
 
     #[test]

@@ -685,7 +685,7 @@ impl Running {
                 tapeline_ring::inspect(name).map(|view| crate::report::evicted(&view)).unwrap_or_default();
             let count = evicted - self.evicted;
             let readers = if count == 1 { "1 subscriber".to_owned() } else { format!("{count} subscribers") };
-            self.events.warning_now(format_args!(
+            self.events.warning(format_args!(
                 "{readers} of the ring {name} read nothing for the stall limit and lost their position: {who}"
             ));
             self.evicted = evicted;
@@ -872,7 +872,7 @@ fn on_stall(ring: tapeline_ring::Name, stop: Stop, events: Events) -> tapeline_p
             (said, next) = (seconds, seconds + seconds.min(60));
             let holders =
                 tapeline_ring::inspect(&ring).map(|view| crate::report::slowest(&view)).unwrap_or_default();
-            events.warning_now(format_args!("the ring {ring} has been full for {seconds} s: {holders}"));
+            events.warning(format_args!("the ring {ring} has been full for {seconds} s: {holders}"));
         }
         !stop.is_requested()
     })

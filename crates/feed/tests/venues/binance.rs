@@ -185,3 +185,38 @@ fn differences_that_wait_are_bounded() {
     apply(&mut feed, &snapshot(99));
     assert!(feed.is_whole());
 }
+
+/// A venue's day has no end: its books, numbers, volume and counts go on over midnight, and only the time of the day begins again.
+#[test]
+fn midnight_changes_nothing_but_the_time_of_the_day() {
+    /// 2024-08-09 00:00 UTC, in ms.
+    const MIDNIGHT: u64 = 1_723_161_600_000;
+    const DAY_MS: u64 = 86_400_000;
+    let mut feed = feed(CryptoVenue::Binance, SYMBOL);
+    let difference =
+        |number: u64, bid: &str, at: u64| spot(number, number, bid).replace("1723161255208", &at.to_string());
+    let trade = |number: u64, at: u64| {
+        format!(
+            r#"{{"e":"trade","E":{at},"s":"BTCUSDT","t":{number},"p":"95.0","q":"2.0","T":{at},"m":true,"M":true}}"#
+        )
+    };
+    apply(&mut feed, &difference(10, "91", MIDNIGHT - 3_000));
+    apply(&mut feed, &snapshot(9));
+    assert!(feed.is_whole());
+    requests(&mut feed);
+    for (number, at) in
+        (11..).zip([MIDNIGHT - 2, MIDNIGHT - 1, MIDNIGHT, MIDNIGHT + 1, MIDNIGHT + DAY_MS + 5])
+    {
+        let quoted = apply(&mut feed, &difference(number, &(81 + number).to_string(), at))[0];
+        let draft = quoted.change.unwrap();
+        assert!(!quoted.image && quoted.event.0 == at * 1_000_000, "{quoted:?}");
+        assert_eq!(draft.quote_ns, Some(at % DAY_MS * 1_000_000), "{at}");
+        let traded = apply(&mut feed, &trade(number, at))[0].change.unwrap();
+        assert_eq!(traded.trade_ns, Some(at % DAY_MS * 1_000_000), "{at}");
+        let count = number - 10;
+        assert_eq!((traded.trades, traded.volume, traded.volume_decimals), (count, 2 * count, 0), "{at}");
+        assert_eq!(bids(&feed).len() as u64, 2 + count, "{at}");
+    }
+    assert_eq!((gaps(&mut feed), requests(&mut feed), feed.counters().differences), (vec![], vec![], 6));
+    assert!(feed.is_whole());
+}

@@ -318,7 +318,7 @@ impl Counter {
                 (true, None) => {
                     self.silent.push(thread.name);
                     let seconds = silent_ns / 1_000_000_000;
-                    self.events.warning_now(format_args!(
+                    self.events.warning(format_args!(
                         "the thread {} has reported nothing for {seconds} s: it hangs, or gets no processor time",
                         thread.name
                     ));
@@ -326,7 +326,7 @@ impl Counter {
                 (false, Some(at)) => {
                     self.silent.remove(at);
                     if !thread.ended {
-                        self.events.warning_now(format_args!("the thread {} reports again", thread.name));
+                        self.events.warning(format_args!("the thread {} reports again", thread.name));
                     }
                 }
                 _ => {}

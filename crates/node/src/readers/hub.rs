@@ -229,7 +229,7 @@ impl RunningHub {
                 let ended = ended.and_then(|()| program.run());
                 if let Err(error) = &ended {
                     // The plant continues without its hub; a report at the plant's end would be too late.
-                    events.warning_now(format_args!("the hub has ended early: {error:#}"));
+                    events.warning(format_args!("the hub has ended early: {error:#}"));
                 }
                 let report = program.end(address);
                 ended.map(|()| report)

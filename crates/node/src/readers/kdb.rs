@@ -297,3 +297,6 @@ impl Rows {
         self.server.has_published(open.number);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -79,7 +79,7 @@ impl<R: Default + Send + 'static> Reader<R> {
                 let ended = read(ring, subscriber, signs);
                 if let Err(error) = &ended {
                     // The plant continues without this reader; a report at the plant's end would be too late.
-                    events.warning_now(format_args!("{name} has ended early: {error:#}"));
+                    events.warning(format_args!("{name} has ended early: {error:#}"));
                 }
                 ended
             })

@@ -241,6 +241,17 @@ impl Server {
     ) -> crate::Result<Self> {
         let clock = Clock::calibrate();
         let now = clock.now();
+        Self::open_at(config, table, onward, events, (clock, now))
+    }
+
+    /// As [`open`](Self::open), in the day of this time.
+    pub(crate) fn open_at(
+        config: TickerplantConfig,
+        table: &str,
+        onward: Option<Giving>,
+        events: &Events,
+        (clock, now): (Clock, Nanos),
+    ) -> crate::Result<Self> {
         let zone = Zone::named(&config.timezone, now).ok_or_else(|| {
             let what = format!("there is no time zone \"{}\"", config.timezone);
             Error::hinted(what, "timezone takes names such as \"America/New_York\"; \"UTC\" is usual")

@@ -34,6 +34,7 @@ pub(crate) struct WitnessArgs {
 impl WitnessArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.log.begin("witness")?;
+        log::time_each_line();
         let stop = Stop::on_signals()?;
         let settings = WitnessSettings::default();
         let config = WitnessConfig { bind: self.bind, file: self.file.to_path_buf(), settings };

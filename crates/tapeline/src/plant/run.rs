@@ -65,6 +65,7 @@ impl RunArgs {
     /// Runs the plant until its end; `None` if it must begin again, with a new ring, because the plant above has, or the other part is its now.
     fn run_once(&self, stop: &Stop, lease: &mut Option<RunningLease>) -> anyhow::Result<Option<ExitCode>> {
         let (mut config, mut simulated) = config::read_with_exchanges(&self.config)?;
+        log::time_each_line();
         if self.without_hub {
             config.hub = None;
         }

@@ -83,6 +83,7 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
         let what = format!("{} has no [hub]", file.display());
         return Err(Hinted::new(what, "an empty [hub] serves on 127.0.0.1:14002").into());
     };
+    log::time_each_line();
     if hub.web.is_some() || hub.zeromq.is_some() {
         log::note(format_args!(
             "the page, metrics and ZeroMQ are served by the plant's own hub only, not by this process"

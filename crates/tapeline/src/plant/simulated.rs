@@ -1,5 +1,6 @@
 //! The simulated exchanges of a plant whose feeds have the key `simulate`.
 
+use tapeline_console::log;
 use tapeline_console::part::Part;
 
 use super::config::SimulatedFeed;
@@ -45,10 +46,10 @@ impl SimulatedExchange {
         self.failures += u32::from(!self.is_settled);
         let begun = if self.failures < MOST_FAILURES { self.begin() } else { Err(ended) };
         if let Err(error) = begun {
-            anstream::eprintln!(
-                "warning: feed {}: no simulated exchange any more: {error:#}",
+            log::warning(format_args!(
+                "feed {}: no simulated exchange any more: {error:#}",
                 self.settings.feed
-            );
+            ));
         }
     }
 

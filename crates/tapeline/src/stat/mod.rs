@@ -22,8 +22,8 @@ const MOST_NAMED: usize = 10;
 /// Show running plants: feeds, services, sessions and their queues, latency
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A plant writes its counters once a second; reading them costs the plant nothing. Counters of a plant that died are
-removed.
+A plant writes its counters once a second; reading them costs the plant nothing. A plant that has written none for 3 s is
+shown as silent, without rates. Counters of a plant that died are removed.
 
 Examples:
   tapeline stat                                 every plant of this user
@@ -123,7 +123,10 @@ pub(crate) fn print_again(text: &str) -> anyhow::Result<()> {
 /// The running plant of a ring. Removes the counters of a dead plant, with a note.
 fn look(ring: &Name) -> anyhow::Result<Option<Snapshot>> {
     match file::read(ring) {
-        Ok(Found::Live(snapshot)) => Ok(Some(*snapshot)),
+        Ok(Found::Live(mut snapshot)) => {
+            snapshot.judge_silence(tapeline_measure::utc_now().0);
+            Ok(Some(*snapshot))
+        }
         Ok(Found::Nothing) => Ok(None),
         Ok(Found::Stale(pid)) => {
             let removed = file::remove(ring);

@@ -3,7 +3,8 @@
 use tapeline_console::output::{self, table};
 use tapeline_measure::figures::{self, thousands};
 use tapeline_node::stat::snapshot::{
-    BridgeSnapshot, Hub, Latency, LeaseSnapshot, Session, Snapshot, SymbolSnapshot, UpstreamSnapshot,
+    BridgeSnapshot, Hub, Latency, LeaseSnapshot, ReaderSnapshot, Session, Snapshot, SymbolSnapshot,
+    UpstreamSnapshot,
 };
 use tapeline_perf::path::ClockAbove;
 
@@ -12,25 +13,28 @@ const SECOND: u64 = 1_000_000_000;
 /// Maximum number of sessions, and of symbols of venues, to show; JSON has all of them.
 const MOST_SESSIONS: usize = 40;
 const MOST_SYMBOLS: usize = 40;
+/// In the place of a rate of a plant that reports nothing.
+const NO_RATE: &str = "–";
 
 pub(super) fn of(plant: &Snapshot) -> String {
+    let cores = if is_silent(plant) { NO_RATE.to_owned() } else { format!("{:.2}", plant.process.cores) };
     let mut text = format!(
-        "plant        {} on ring {}, process {}, version {}, up {}\n\
-         process      {:.2} cores, {}, at most {}, {} threads, {} descriptors\n\
+        "{}plant        {} on ring {}, process {}, version {}, up {}\n\
+         process      {cores} cores, {}, at most {}, {} threads, {} descriptors\n\
          ticks        {}, {}; {} items\n\
          ring         {}; {} stalls of {} in all, {} readers evicted",
+        silence(plant),
         shown(&plant.plant),
         plant.ring,
         plant.pid,
         shown(&plant.version),
         figures::duration(plant.written_ns.saturating_sub(plant.started_ns)),
-        plant.process.cores,
         bytes(plant.process.resident_bytes),
         bytes(plant.process.peak_resident_bytes),
         plant.process.threads,
         plant.process.descriptors,
         thousands(plant.ticks),
-        output::rate(plant.ticks_per_second, "ticks"),
+        rate(plant, plant.ticks_per_second, "ticks"),
         thousands(plant.items as u64),
         bytes(plant.backpressure.ring_bytes),
         thousands(plant.backpressure.stalls),
@@ -58,9 +62,40 @@ pub(super) fn of(plant: &Snapshot) -> String {
         text.push_str(&format!("\n\n{part}"));
     }
     if let Some(hub) = &plant.hub {
-        text.push_str(&format!("\n\n{}", of_hub(hub, plant.written_ns)));
+        text.push_str(&format!("\n\n{}", of_hub(hub, plant)));
     }
     text
+}
+
+/// Whether the plant reports nothing: its rates are unknown.
+const fn is_silent(plant: &Snapshot) -> bool {
+    plant.silent_ns > 0
+}
+
+/// A first line about a plant that reports nothing; empty for one that does.
+fn silence(plant: &Snapshot) -> String {
+    if !is_silent(plant) {
+        return String::new();
+    }
+    let (silent, pid) = (figures::duration(plant.silent_ns), plant.pid);
+    let blocks = |reader: &&ReaderSnapshot| {
+        reader.alive && !reader.evicted && reader.lag_bytes > plant.backpressure.ring_bytes / 20 * 19
+    };
+    let why = match plant.readers.iter().find(blocks) {
+        _ if is_stopped(pid) => format!("it is stopped (`kill -CONT {pid}` lets it go on)"),
+        Some(reader) => {
+            format!("it waits for reader {} (process {}) of the full ring", shown(&reader.name), reader.pid)
+        }
+        None => format!("stopped, hung, or without processor time (`ps -o stat,cmd -p {pid}`)"),
+    };
+    format!(
+        "SILENT       the plant has reported nothing for {silent}: {why}; what follows is its last report\n"
+    )
+}
+
+/// A rate of the last second; none of a silent plant.
+fn rate(plant: &Snapshot, per_second: f64, unit: &str) -> String {
+    if is_silent(plant) { NO_RATE.to_owned() } else { output::rate(per_second, unit) }
 }
 
 fn of_bridge(bridge: &BridgeSnapshot) -> String {
@@ -174,7 +209,7 @@ fn feeds(plant: &Snapshot) -> Option<String> {
             shown(&feed.protocol),
             format!("{}{suspect}{over}", shown(&feed.state)),
             thousands(feed.messages),
-            output::rate(feed.messages_per_second, "msgs"),
+            rate(plant, feed.messages_per_second, "msgs"),
             match feed.absurd_gaps {
                 0 => thousands(feed.missing),
                 gaps => format!("{} and {} absurd gaps", thousands(feed.missing), thousands(gaps)),
@@ -286,7 +321,7 @@ fn readers(plant: &Snapshot) -> Option<String> {
     (!plant.readers.is_empty()).then(|| readers.to_string())
 }
 
-fn of_hub(hub: &Hub, written_ns: u64) -> String {
+fn of_hub(hub: &Hub, plant: &Snapshot) -> String {
     let services: Vec<String> = hub
         .services
         .iter()
@@ -302,7 +337,7 @@ fn of_hub(hub: &Hub, written_ns: u64) -> String {
     } else if hub.heard_ns == 0 {
         ", has not begun".to_owned()
     } else {
-        match written_ns.saturating_sub(hub.heard_ns) {
+        match plant.written_ns.saturating_sub(hub.heard_ns) {
             late if late > tapeline_node::stat::snapshot::LATE_NS => {
                 format!(", HAS SAID NOTHING for {}", figures::duration(late))
             }
@@ -334,12 +369,12 @@ fn of_hub(hub: &Hub, written_ns: u64) -> String {
         thousands(hub.totals.conflated),
         thousands(hub.totals.refused),
         thousands(hub.totals.requests),
-        output::rate(hub.rates.refreshes, "images"),
-        output::rate(hub.rates.updates, "updates"),
-        output::rate(hub.rates.conflated, "conflated"),
+        rate(plant, hub.rates.refreshes, "images"),
+        rate(plant, hub.rates.updates, "updates"),
+        rate(plant, hub.rates.conflated, "conflated"),
     );
     if !hub.sessions.is_empty() {
-        text.push_str(&format!("\n\n{}", sessions(&hub.sessions)));
+        text.push_str(&format!("\n\n{}", sessions(&hub.sessions, plant)));
     }
     if hub.latency.iter().any(|hop| hop.all.samples > 0) {
         text.push_str(&format!("\n\n{}", latency(hub)));
@@ -347,7 +382,7 @@ fn of_hub(hub: &Hub, written_ns: u64) -> String {
     text
 }
 
-fn sessions(all: &[Session]) -> String {
+fn sessions(all: &[Session], plant: &Snapshot) -> String {
     let headings = "session, user, address, transport, streams, queue, msgs, unsent, owed, lag, images, updates, now, \
                     conflated";
     let mut table = table(headings.split(", "));
@@ -366,7 +401,7 @@ fn sessions(all: &[Session]) -> String {
             lag,
             thousands(session.totals.refreshes),
             thousands(session.totals.updates),
-            output::rate(session.rates.updates, "updates"),
+            rate(plant, session.rates.updates, "updates"),
             thousands(session.totals.conflated),
         ]);
     }
@@ -413,6 +448,37 @@ mod tests {
     use tapeline_node::stat::snapshot::{
         FeedSnapshot, Hop, Journal, Outlet, Part, SourceSnapshot, VenueSnapshot,
     };
+
+    #[test]
+    fn a_plant_that_waits_for_a_reader_says_for_which() {
+        let reader = ReaderSnapshot {
+            name: "slow".to_owned(),
+            pid: u32::MAX,
+            alive: true,
+            evicted: false,
+            lag_bytes: 1 << 20,
+        };
+        let mut plant = Snapshot {
+            pid: u32::MAX,
+            written_ns: 9_000_000_000,
+            heard_ns: 2_000_000_000,
+            ..Snapshot::default()
+        };
+        (plant.readers, plant.backpressure.ring_bytes) = (vec![reader], 1 << 20);
+        plant.ticks_per_second = 7.0;
+        plant.judge_silence(4_500_000_000);
+        assert!(!of(&plant).contains("SILENT"));
+        plant.judge_silence(9_500_000_000);
+        let first = "SILENT       the plant has reported nothing for 7.5 s: it waits for reader slow (process 4294967295) of the full ring;";
+        assert!(of(&plant).starts_with(first), "{}", of(&plant));
+        assert_eq!(plant.ticks_per_second, 0.0);
+        plant.readers[0].evicted = true;
+        assert!(of(&plant).contains("hung, or without processor time (`ps -o stat,cmd -p 4294967295`)"));
+        // A thread that has not begun is not silent.
+        plant.heard_ns = 0;
+        plant.judge_silence(9_500_000_000);
+        assert_eq!(plant.silent_ns, 0);
+    }
 
     #[test]
     fn a_venue_shows_its_connection_and_the_books_that_are_apart_first() {

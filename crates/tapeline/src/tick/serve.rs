@@ -39,6 +39,7 @@ impl Serve {
         let stop = Stop::on_signals()?;
         stop::outlive_file_limits()?;
         let config = config::read(&self.config)?;
+        log::time_each_line();
         // The thread that checks passwords exists by now, so it is not pinned.
         let mut server = Server::open(config, "the configuration", None, &events::printed())?;
         if let Some(core) = self.cpu {

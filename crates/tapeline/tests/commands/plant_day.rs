@@ -189,6 +189,54 @@ fn every_line_of_a_log_for_machines_can_be_read() {
 }
 
 #[test]
+fn every_line_of_a_plants_text_begins_with_its_time() {
+    // As `tapeline plant` runs at a terminal, from its first line to its last.
+    let place = Place::new(1);
+    let config = place.config("[hub]\nport = 0\n");
+    let (plant, talk) = Running::talking(&mut tapeline(&["plant", "--config", &config]));
+    let mut talk = BufReader::new(talk);
+    let mut said = String::new();
+    while !said.contains("clients connect to") {
+        assert!(talk.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    plant.ask_to_end();
+    talk.read_to_string(&mut said).unwrap();
+    assert!(said.contains(" plant ") && said.contains("publishes to ring"), "{said}");
+    for line in (said + &lines_of_a_day(|_| {})).lines() {
+        let time = line.split(' ').next().unwrap();
+        let is_more = line.starts_with("hint: ") || line.starts_with("  because: ");
+        let is_time = time.len() == "2026-11-21T08:40:05.000000Z".len();
+        assert!(is_more || is_time && time.parse::<jiff::Timestamp>().is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn items_that_a_client_does_not_get_are_named_and_the_others_counted() {
+    let mut market = Market::open("[hub]\nport = 0\nunknown = \"closed\"\n", |_| {});
+    market.wake();
+    // The service is up.
+    drop(market.watch("FIRST"));
+    let said = market.talks_until("item refused");
+    assert!(said.contains(" item refused "), "{said}");
+    market.talks_until(" gone ");
+    let server = market.server();
+    let names: Vec<String> = (0..40).map(|number| format!("NONE{number}")).collect();
+    let mut words = vec!["omm", "watch", "--server", &server, "--service", "TAPELINE", "--user", "al ice"];
+    words.extend(names.iter().map(String::as_str));
+    let client = Running::start(&[&words[..], &["--format", "json", "--attempts", "1"]].concat());
+    let said = market.talks_until(" others\n");
+    let refused: Vec<&str> =
+        said.lines().filter_map(|line| line.split_once("item refused al ice: ")).map(|(_, of)| of).collect();
+    let named: Vec<String> =
+        names[..5].iter().map(|name| format!("{name} of TAPELINE: There is no such item")).collect();
+    assert_eq!(refused[..5], named, "{said}");
+    assert_eq!(refused[5..], ["and 35 others"], "{said}");
+    drop(client);
+    let json = market.end();
+    assert!(!json.contains("NONE9"), "{json}");
+}
+
+#[test]
 fn the_last_error_is_a_line_of_the_log_too() {
     let output = tapeline(&["plant", "--config", "/none/plant.toml", "--log", "json"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -300,7 +300,9 @@ fn symbols_that_are_not_there_are_named_to_whoever_asked_for_them() {
     );
     let played = play_feed("unknown-symbols", "", &feed, &["ESU4", "NOSUCH", "ESU44"]);
     assert!(played.ticks.iter().any(|tick| tick["item"] == "ESU4"));
-    let warnings: Vec<&str> = played.said.lines().filter(|line| line.starts_with("warning: ")).collect();
+    let timed = played.said.lines().filter_map(|line| line.split_once(' '));
+    let warnings: Vec<&str> =
+        timed.map(|(_, text)| text).filter(|text| text.starts_with("warning: ")).collect();
     assert_eq!(
         warnings,
         [

@@ -120,6 +120,39 @@ fn what_a_killed_plant_leaves_is_known_for_that_and_removed() {
     tapeline(&["ring", "rm", &place.ring]).output().unwrap();
 }
 
+/// A plant that is stopped must not look as if it worked.
+#[test]
+fn a_stopped_plant_is_silent_and_has_no_rates() {
+    let place = Place::new(1);
+    let (plant, _) = plant(&place, "");
+    let pid = rustix::process::Pid::from_child(&plant.child);
+    let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
+    // A rate that goes on to be shown unless somebody looks at the time.
+    let path = place.folder.path().join("day.itch");
+    let written =
+        ["feed", "simulate", "--symbols", "3", "--messages", "20k", "--write", path.to_str().unwrap()];
+    assert!(tapeline(&written).output().unwrap().status.success());
+    place.replay(&path, 0);
+    let seen = watch(&place.ring, |seen| seen["ticks_per_second"].as_f64() > Some(0.0));
+    assert_eq!(seen["silent_ns"], json!(0), "{seen}");
+    signal(rustix::process::Signal::STOP);
+    let seen = watch(&place.ring, |seen| seen["silent_ns"].as_u64() > Some(0));
+    assert!(seen["silent_ns"].as_u64() >= Some(3_000_000_000), "{seen}");
+    for rates in
+        [&seen["ticks_per_second"], &seen["feeds"][0]["messages_per_second"], &seen["process"]["cores"]]
+    {
+        assert_eq!(rates, &json!(0.0), "{seen}");
+    }
+    assert!(seen["ticks"].as_u64() > Some(0), "counts stay: {seen}");
+    let table = String::from_utf8(tapeline(&["stat", &place.ring]).output().unwrap().stdout).unwrap();
+    let first = table.lines().next().unwrap();
+    assert!(first.starts_with("SILENT       the plant has reported nothing for "), "{table}");
+    assert!(first.contains(&format!("kill -CONT {}", plant.child.id())), "{table}");
+    assert!(table.contains("process      – cores") && !table.contains("ticks/s"), "{table}");
+    signal(rustix::process::Signal::CONT);
+    watch(&place.ring, |seen| seen["silent_ns"] == json!(0));
+}
+
 /// A ring that lost its name is no dead plant: it is visible, its counters stay, and no other plant can take its place.
 #[test]
 fn a_plant_whose_ring_lost_its_name_is_alive() {

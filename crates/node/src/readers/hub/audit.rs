@@ -1,4 +1,4 @@
-//! The audit: a line for each login, refused login, denied item and disconnect.
+//! The audit: a line for each login, refused login, denied item and disconnect, and for the first refused items of a second.
 //!
 //! A thread of its own writes the lines from a bounded queue. A full disk or a blocked terminal costs lines,
 //! which are counted and reported, and never the hub's time.
@@ -197,7 +197,9 @@ impl Writer {
         if self.is_json {
             Line::default().with("event", "lost").with("lines", lost).event()
         } else {
-            plain(format!("hub: {lost} lines like these are missing here: they could not be written in time"))
+            let text =
+                format!("hub: {lost} lines like these are missing here: they could not be written in time");
+            Event::new(Severity::Info, text)
         }
     }
 
@@ -230,11 +232,6 @@ impl Writer {
         self.has_failed = written.is_err();
         written.is_ok()
     }
-}
-
-/// A line that is complete as text.
-fn plain(text: String) -> Event {
-    Event::new(Severity::Info, text)
 }
 
 /// A line of JSON: its members in order.
@@ -287,7 +284,7 @@ impl Line {
         if !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             text = ascii(&text);
         }
-        Event { fields, ..plain(text) }
+        Event { fields, time: None, ..Event::new(Severity::Info, text) }
     }
 }
 
@@ -302,6 +299,13 @@ fn json(now: Nanos, note: &HubEvent) -> Option<Line> {
         HubEvent::Denied { session, peer, user, service, domain, name, why } => {
             let line = Line::of(now, "denied", *session, peer, user).with_text("service", service);
             line.with("domain", domain.to_string()).with("item", name.as_str()).with("why", *why)
+        }
+        HubEvent::ItemRefused { session, peer, user, service, domain, name, why } => {
+            let line = Line::of(now, "item refused", *session, peer, user).with_text("service", service);
+            line.with("domain", domain.to_string()).with("item", name.as_str()).with("why", *why)
+        }
+        HubEvent::MoreItemsRefused { session, peer, user, items } => {
+            Line::of(now, "item refused", *session, peer, user).with("items", *items)
         }
         HubEvent::Gone { session, peer, user, end, counters } => {
             let line = Line::of(now, "gone", *session, peer, user).with("why", end.to_string());
@@ -339,6 +343,17 @@ fn talk(note: &HubEvent) -> Option<(Kind, String)> {
         HubEvent::Denied { session, user, name, why, .. } => {
             let (user, name) = (user.escape_debug(), name.escape_debug());
             (Kind::Denied, format!("hub: session {} denied {user}: {name}: {why}", session.index()))
+        }
+        HubEvent::ItemRefused { session, user, service, name, why, .. } => {
+            let [user, service, name] = [user, service, name].map(|text| text.escape_debug());
+            let line =
+                format!("hub: session {} item refused {user}: {name} of {service}: {why}", session.index());
+            (Kind::ItemRefused, line)
+        }
+        HubEvent::MoreItemsRefused { session, user, items, .. } => {
+            let user = user.escape_debug();
+            let line = format!("hub: session {} item refused {user}: and {items} others", session.index());
+            (Kind::ItemRefused, line)
         }
         _ => return None,
     })

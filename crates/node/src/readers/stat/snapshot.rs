@@ -11,6 +11,9 @@ pub const LAYOUT: &str = "tapeline-stat-1";
 /// A thread that has not reported for this long hangs: each reports once a second.
 pub const LATE_NS: u64 = 5_000_000_000;
 
+/// A plant whose last report is older than this is stopped, hangs, or gets no processor time: it reports once a second.
+const SILENT_NS: u64 = 3_000_000_000;
+
 /// A snapshot of a plant. Counts are since its start, rates are of the last second.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -33,6 +36,8 @@ pub struct Snapshot {
     pub written_ns: u64,
     /// Last report of the plant's thread, ns since 1970 UTC; 0 before the first.
     pub heard_ns: u64,
+    /// Set by the reader of a snapshot: how long the plant has reported nothing, in ns; 0 if it reports. Its rates are then 0.
+    pub silent_ns: u64,
     /// Resources of the process.
     pub process: Process,
     /// Ticks published.
@@ -90,6 +95,26 @@ pub(crate) struct ThreadSign {
 }
 
 impl Snapshot {
+    /// Sets [`silent_ns`](Self::silent_ns) as of now, ns since 1970 UTC. All rates of a silent plant are removed: they are
+    /// those of a second that is long over.
+    pub fn judge_silence(&mut self, now_ns: u64) {
+        // A thread that has not begun cannot have gone silent.
+        let last_ns = if self.heard_ns == 0 { self.written_ns } else { self.heard_ns.min(self.written_ns) };
+        self.silent_ns =
+            Some(now_ns.saturating_sub(last_ns)).filter(|silent| *silent > SILENT_NS).unwrap_or(0);
+        if self.silent_ns == 0 {
+            return;
+        }
+        self.process.cores = 0.0;
+        self.ticks_per_second = 0.0;
+        self.feeds.iter_mut().for_each(|feed| feed.messages_per_second = 0.0);
+        if let Some(hub) = &mut self.hub {
+            hub.rates = Rates::default();
+            hub.sessions.iter_mut().for_each(|session| session.rates = Rates::default());
+            hub.latency.iter_mut().for_each(|hop| hop.now = Latency::default());
+        }
+    }
+
     /// Returns the threads that report once a second.
     pub(crate) fn threads(&self) -> impl Iterator<Item = ThreadSign> {
         let sign = |name, heard_ns, ended| ThreadSign { name, heard_ns, ended };

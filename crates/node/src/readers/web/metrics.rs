@@ -633,8 +633,8 @@ mod tests {
                 ..LeaseSnapshot::default()
             }),
             readers: vec![
-                ReaderSnapshot { name: "hub".to_owned(), ..ReaderSnapshot::default() },
-                ReaderSnapshot::default(),
+                ReaderSnapshot { name: "hub".to_owned(), alive: true, ..ReaderSnapshot::default() },
+                ReaderSnapshot { alive: true, ..ReaderSnapshot::default() },
             ],
             hub: Some(hub),
             ..Snapshot::default()
