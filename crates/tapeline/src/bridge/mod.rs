@@ -9,7 +9,7 @@ use clap::Subcommand;
 /// Measure the paths between plants, and decide which of two leads.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bridge {
-    Probe(tapeline_perf::probe::Probe),
+    Probe(Box<tapeline_perf::probe::Probe>),
     Witness(witness::WitnessArgs),
 }
 
