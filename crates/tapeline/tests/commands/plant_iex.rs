@@ -1,55 +1,14 @@
 //! IEX's sample captures sent to a real plant, and the state that a subscriber in another process derives from its
 //! ticks.
 
-use crate::remains;
-use crate::shared_data;
-
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Lines};
 use std::net::{Ipv4Addr, UdpSocket};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
-use shared_data::{expected, shared};
 
-fn tapeline(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-/// A running `tapeline` that prints lines of JSON. It ends with the test.
-struct Running {
-    child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-}
-
-impl Running {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = tapeline(arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines }
-    }
-
-    /// Waits for the next line; `None` when the process has ended.
-    fn says(&mut self) -> Option<Value> {
-        let line = self.lines.next()?.unwrap();
-        Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
-    }
-
-    fn ask_to_end(&self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        remains::remove(self.child.id());
-    }
-}
+use crate::shared_data::{expected, shared};
+use crate::stage::{Running, tapeline};
 
 /// A subscriber's state: the fields of each item, and counts.
 #[derive(Default)]
@@ -91,9 +50,15 @@ impl Known {
     }
 }
 
-/// Sends a capture to a plant; returns a subscriber's final state, and the plant's report.
-fn through_a_plant(protocol: &str, file: &str, name: &str, rate: &str) -> Option<(Known, Value)> {
-    let file = shared(file)?;
+/// Sends a capture with these messages to a plant; returns a subscriber's final state, and the plant's report.
+fn through_a_plant(
+    protocol: &str,
+    file: &str,
+    name: &str,
+    rate: &str,
+    messages: &Value,
+) -> Option<(Known, Value)> {
+    let (file, messages) = (shared(file)?, messages.as_u64()?);
     let ring = format!("test-iex-{name}-{}", std::process::id());
     let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let [_, _, high, low] = std::process::id().to_be_bytes();
@@ -107,7 +72,7 @@ fn through_a_plant(protocol: &str, file: &str, name: &str, rate: &str) -> Option
     );
     std::fs::write(&config, text).unwrap();
     let mut plant = Running::start(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
-    assert_eq!(plant.says().unwrap()["ready"], json!(ring));
+    assert_eq!(plant.says()["ready"], json!(ring));
     let mut watch =
         Running::start(&["plant", "watch", "--ring", &ring, "--from", "oldest", "--format", "json"]);
     let replay = tapeline(&["feed", "replay", file.to_str().unwrap(), "--to", &address, "--rate", rate])
@@ -118,11 +83,20 @@ fn through_a_plant(protocol: &str, file: &str, name: &str, rate: &str) -> Option
     let asked = std::thread::spawn(move || {
         let mut replay = replay;
         assert!(replay.wait().unwrap().success());
+        // A plant that is asked to end does not wait for readers of a full ring.
+        let mut seen = Running::start(&["stat", &ring, "--every", "100ms", "--format", "json"]);
+        let count = |feed: &Value, of: &str| feed[of].as_u64().unwrap_or(0);
+        loop {
+            let feed = &seen.says()["feeds"][0];
+            if count(feed, "messages") + count(feed, "missing") >= messages {
+                break;
+            }
+        }
         plant.ask_to_end();
-        plant.says().unwrap()
+        plant.says()
     });
     let mut known = Known::default();
-    while let Some(tick) = watch.says() {
+    while let Some(tick) = watch.may_say() {
         known.tick(&tick);
     }
     Some((known, asked.join().unwrap()))
@@ -158,7 +132,8 @@ fn tops(known: &Known, expected: &Value) {
 fn deep_with_all_its_restarts_reaches_a_subscriber() {
     let Some(expected) = expected("iex-deep-20170425/expected.json") else { return };
     let file = "iex-deep-20170425/DEEP10.pcap.gz";
-    let (known, report) = through_a_plant("iex-deep-1.0", file, "deep", "15k").unwrap();
+    let (known, report) =
+        through_a_plant("iex-deep-1.0", file, "deep", "15k", &expected["messages"]).unwrap();
     complete(&report, &expected);
     assert_eq!(known.begun, 12);
     let policy = &expected["policy_epoch_final"];
@@ -174,7 +149,8 @@ fn the_beginning_of_deeps_last_epoch_reaches_a_subscriber() {
     let Some(expected) = expected("iex-deep-20170425/expected.json") else { return };
     let expected = &expected["slice"];
     let file = "iex-deep-20170425/deep10-lastsession-head.pcap";
-    let (known, report) = through_a_plant("iex-deep-1.0", file, "slice", "10k").unwrap();
+    let (known, report) =
+        through_a_plant("iex-deep-1.0", file, "slice", "10k", &expected["messages"]).unwrap();
     complete(&report, expected);
     volumes(&known, expected);
     tops(&known, expected);
@@ -184,7 +160,8 @@ fn the_beginning_of_deeps_last_epoch_reaches_a_subscriber() {
 fn tops_reaches_a_subscriber() {
     let Some(expected) = expected("iex-tops-20170710/expected.json") else { return };
     let file = "iex-tops-20170710/tops16-part1.pcap.gz";
-    let (known, report) = through_a_plant("iex-tops-1.6", file, "tops16", "10k").unwrap();
+    let (known, report) =
+        through_a_plant("iex-tops-1.6", file, "tops16", "10k", &expected["messages"]).unwrap();
     complete(&report, &expected);
     volumes(&known, &expected);
     for (symbol, quote) in expected["final_quotes_flags_ts_bidsz_bidpx_askpx_asksz"].as_object().unwrap() {

@@ -29,7 +29,10 @@ impl Peer {
         // The socket buffer limits the data in flight to a peer that does not read.
         let socket = socket(address);
         let now = Clock::calibrate().now();
-        let session = Session::client(Arc::new(ConnectionSettings::default()), Version::V14, now);
+        // It sends no pings: the hub's time counts alone.
+        let settings =
+            ConnectionSettings { connection_ping_timeout: u8::MAX, ..ConnectionSettings::default() };
+        let session = Session::client(Arc::new(settings), Version::V14, now);
         let mut peer = Self { socket, session, received: Vec::new(), now };
         while !peer.session.is_open() {
             peer.flush();

@@ -64,26 +64,27 @@ fn a_provider_that_is_killed_is_asked_again_when_it_is_back() {
 #[test]
 fn a_provider_pauses_while_the_one_client_of_its_item_does_not_read() {
     let (provider, port) = provider("0", "20k");
-    let hub = "slow = \"block\"\nslow_time = \"60s\"\nslow_bytes = \"1GiB\"\nslow_messages = 100000000";
+    let hub = "slow = \"block\"\nslow_time = \"1h\"\nping_timeout = \"255s\"\nslow_bytes = \"1GiB\"\nslow_messages = 100000000";
     let (report, _) = day(Market::open(&format!("{hub}\n{}", served(&port)), &[]), |market| {
         let mut client = Peer::log_in(market.address(), "stalled");
         client.ask_of(FEED, 5, "IBM.N");
-        let mut next_image = || {
+        let mut next_image = |plant: &mut Process| {
             let mut has_come = false;
             while !has_come {
                 let is_image = |message: &MessageView<'_>| {
                     (message.stream_id(), message.class()) == (5, MessageClass::REFRESH)
                 };
-                assert!(client.read(&mut |message| has_come |= is_image(message)));
+                let is_open = client.read(&mut |message| has_come |= is_image(message));
+                assert!(is_open, "{}", plant.tells(&["gone stalled"]));
             }
         };
-        next_image();
+        next_image(&mut market.plant);
         let ring = &market.place.ring;
         let mut seen = Process::start(&["stat", ring, "--every", "50ms", "--format", "json"]);
         timed("the one client of an item does not read: its provider is held back", || {
             wait_for(&mut seen, |seen| seen["hub"]["totals"]["held"].as_u64() >= Some(1));
         });
-        timed("it reads: the provider goes on, with an image", next_image);
+        timed("it reads: the provider goes on, with an image", || next_image(&mut market.plant));
         // A plant that is asked to end while the ring is full of its messages leaves out the rest.
         drop(provider);
         wait_for(&mut seen, |seen| seen["sources"][0]["state"] == "away");
