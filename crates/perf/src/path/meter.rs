@@ -57,6 +57,9 @@ impl Hop {
 pub struct HopHistogram {
     /// The two points of the hop.
     pub hop: Hop,
+    /// Percentiles of the distribution.
+    #[serde(skip_deserializing)]
+    pub percentiles: Percentiles,
     /// The whole distribution: an HdrHistogram, V2, in hexadecimal.
     pub histogram: String,
 }
@@ -273,7 +276,11 @@ impl Meter {
                 .into_iter()
                 .zip(&timed.hops)
                 .filter(|(_, recorder)| recorder.samples() > 0)
-                .map(|(hop, recorder)| HopHistogram { hop, histogram: to_hex(&recorder.encode()) })
+                .map(|(hop, recorder)| HopHistogram {
+                    hop,
+                    percentiles: recorder.percentiles(),
+                    histogram: to_hex(&recorder.encode()),
+                })
                 .collect(),
             windows: timed.series.finish(),
             trend: timed.lateness.trend(),
