@@ -13,6 +13,10 @@ SOAK_SECONDS ?= 7200
 HUNT_SECONDS ?= 28800
 # A test that waits without end ends its program of tests after this time. Cargo names each test that runs for longer than a minute.
 TEST_LIMIT ?= 30m
+# For how many minutes `make hosts` goes on, with how many messages a second, and with how many packets of a hundred lost.
+MINUTES ?= 10
+RATE ?= 50k
+LOSS ?= 1
 # How many days `make faults` tries.
 SEEDS ?= 50
 # For how long `make torture` goes on. TORTURE_SEED=N repeats a run.
@@ -100,6 +104,12 @@ bridge-aeron: ## build target/release/tapeline with Aeron (CMake, clang), and te
 	PATH="$$(scripts/newer-cmake $(target_dir))" && export PATH && \
 		$(tests),tapeline/aeron --release --test aeron && $(tests),tapeline/aeron --release --test commands bridge::
 .PHONY: bridge-aeron
+
+hosts: ## as root: run three plants on hosts of their own (network namespaces) for MINUTES (10) at RATE messages/s, with LOSS per cent of all packets lost, and kill one and let another join late in each minute; DOC=1 writes docs/benchmarks/hosts.md
+	@scripts/setup hosts
+	$(CARGO) build --release $(locked) --workspace --bin tapeline
+	tests/hosts/run.py $(target_dir)/release/tapeline --minutes $(MINUTES) --rate $(RATE) --loss $(LOSS) $(if $(DOC),--doc docs/benchmarks/hosts.md) $(ARGS)
+.PHONY: hosts
 
 hub-faults: ## test faulty hub clients, each next to a healthy one that must not be affected, and time them
 	@scripts/setup test
