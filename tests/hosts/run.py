@@ -214,6 +214,9 @@ class Run:
         time.sleep(5)
         victim = next(host for host in hosts if host.name == KILLED[number % len(KILLED)])
         victim.kill()
+        if victim is self.above:
+            # The plants below begin again with it, and count anew.
+            self.one.counted = self.two.counted = {}
         began = time.monotonic()
         victim.begin()
         # While the plant above is away its clients wait for ticks at a plant below.
@@ -297,7 +300,8 @@ Each minute's ticks were compared as well, and those of the plant that joined la
 * *late*: from the start of the plant that joins until a reader of its ring has a tick, and how many ticks it followed.
 * *ms*: median and p99 from the tick being numbered above until a reader of the ring below has it, corrected by the measured difference of the
   clocks, for 45 s of the minute or until that ring ended. The kill is in it.
-* *again*: ticks that came on re-request / times that more was missing than the lines bring again, so that the journal above was asked.
+* *again*: ticks that came on re-request / times that more was missing than the lines bring again, so that the journal above was asked; of a
+  plant that began again in that minute, since then.
 
 | minute | ticks | killed | again after, s | late, s | late, ticks | one, ms | one, again | two, ms | two, again |
 |---:|---:|---|---:|---:|---:|---:|---:|---:|---:|
