@@ -49,7 +49,8 @@ impl Hub {
     /// ones, and [the end](Self::end_anew).
     pub fn begin_anew(&mut self, now: Nanos, seq: Seq, connections: &mut impl Connections) {
         self.now = now;
-        let missing = seq.0.saturating_sub(self.next_seq);
+        // Before the first tick the plant's first one was the next.
+        let missing = seq.0.saturating_sub(self.next_seq.max(1));
         self.next_seq = seq.0;
         self.missed(missing, connections);
         let items = self.shared.interest.iter().filter(|(_, item)| item.has_image);

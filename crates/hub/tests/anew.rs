@@ -93,6 +93,22 @@ fn who_has_items_open_has_their_new_images_and_all_is_good_again() {
     assert_eq!((exchange.hub.counters().missing, exchange.state_of("KEPT")), (5, DataState::SUSPECT));
 }
 
+/// The plant's first ticks are lost: its sequence begins with 1.
+#[test]
+fn a_hub_without_a_tick_yet_has_missed_the_first_ones() {
+    let mut exchange = Exchange::new(settings());
+    let kept = exchange.unheard(|exchange| exchange.refresh("AAPL", &quote(1, 100)));
+    let rest = exchange.unheard(|exchange| exchange.update("AAPL", &bid(2)));
+    let first = Tick::parse(&rest[0]).unwrap().header.seq;
+    exchange.hub.begin_anew(exchange.now, first, &mut exchange.queues);
+    assert_eq!(exchange.hub.counters().missing, 1);
+    exchange.images(&kept);
+    rest.iter().for_each(|frame| exchange.frame(frame));
+    exchange.hub.end_anew(exchange.now, true, &mut exchange.queues);
+    assert_eq!(exchange.hub.counters().missing, 1);
+    assert_eq!(exchange.state_of("AAPL"), DataState::OK);
+}
+
 #[test]
 fn without_all_images_everything_stays_in_doubt() {
     let mut exchange = Exchange::new(settings());

@@ -21,7 +21,7 @@ use crate::config::{Config, Feed, Receive};
 use crate::error::Context;
 use crate::events::Events;
 use crate::hub::{Joining, RunningHub};
-use crate::image_server;
+use crate::image_server::RunningImageServer;
 use crate::inputs::feed_log::FeedLog;
 use crate::inputs::intake::{Complaints, LONGEST_SLEEP, Source};
 use crate::inputs::recorded::Recorded;
@@ -34,7 +34,6 @@ use crate::otlp::Otlp;
 use crate::readers::counting::{
     Counting, FeedFigures, LatestSnapshot, PlantFigures, Served, SnapshotWriter, snapshots_between,
 };
-use crate::readers::reader::Reader;
 use crate::report::{PlantReport, Ready};
 use crate::sources::{RunningSources, far};
 use crate::stat::file::{self, Found};
@@ -236,7 +235,7 @@ struct Threads {
     kdb: Option<RunningKdb>,
     bridge: Option<RunningBridge>,
     demands: Option<RunningDemands>,
-    image_server: Option<Reader<()>>,
+    image_server: Option<RunningImageServer>,
     web: Option<Server>,
     otlp: Option<Otlp>,
     counting: Counting,
@@ -285,7 +284,7 @@ impl Threads {
             excuses.extend(gate.as_ref().map(Gate::excuse));
             gate
         };
-        let serve_images = |images| image_server::start(images, &config.ring, events);
+        let serve_images = |images| RunningImageServer::start(images, events);
         let image_server = config.images.take().map(serve_images).transpose()?;
         let (sources, mut demanding, far) = far::open(config, events)?;
         let demands = RunningDemands::of_hub(config, &mut demanding, events)?;

@@ -77,7 +77,8 @@ impl<T: Position> RingCursor<T> {
             // The sequence of another plant starts with 1.
             return if has_rejoined && is_ours { Ok(Read::Again) } else { Err(another_plant()) };
         }
-        let is_behind = has_rejoined && awaited > Seq(0) && seq > awaited;
+        // Before its first tick a hub awaits any, and has lost the plant's first ones all the same.
+        let is_behind = has_rejoined && seq > awaited.max(Seq(1));
         Ok(if is_behind { Read::Behind(tick) } else { Read::Tick(tick) })
     }
 
@@ -155,19 +156,23 @@ mod tests {
         }
     }
 
-    /// A hub that has read a few ticks of a ring which then continues without it, ready to rejoin.
-    fn lost(name: &str, keep: bool) -> (RingCursor, Publisher) {
+    /// A hub that has read so many ticks of a ring which then continues without it, ready to rejoin.
+    fn lost_after(read: u64, name: &str, keep: bool) -> (RingCursor, Publisher) {
         let name: Name = format!("test-{name}-{}", std::process::id()).parse().unwrap();
         let mut publisher = open(&name, keep);
         let subscriber = Subscriber::join_as(&name, Start::Newest, "hub").unwrap();
         let mut place = RingCursor::new("hub", OnRing { ring: name, subscriber }, None, &Events::default());
-        publish(&mut publisher, 1..=3);
-        for seq in 1..=3 {
+        publish(&mut publisher, 1..=read);
+        for seq in 1..=read {
             assert!(matches!(place.next(Seq(seq)).unwrap(), Read::Tick(tick) if tick.header.seq == Seq(seq)));
         }
-        publish(&mut publisher, 4..=3_000);
-        assert!(matches!(place.next(Seq(4)).unwrap(), Read::Lost(_)));
+        publish(&mut publisher, read + 1..=3_000);
+        assert!(matches!(place.next(Seq(read + 1)).unwrap(), Read::Lost(_)));
         (place, publisher)
+    }
+
+    fn lost(name: &str, keep: bool) -> (RingCursor, Publisher) {
+        lost_after(3, name, keep)
     }
 
     fn rejoin(place: &mut RingCursor) -> crate::Result<()> {
@@ -188,6 +193,15 @@ mod tests {
             assert!(matches!(place.next(awaited).unwrap(), Read::Again));
         }
         assert!(matches!(place.next(awaited).unwrap(), Read::Tick(tick) if tick.header.seq == awaited));
+        publisher.close().unwrap();
+    }
+
+    #[test]
+    fn a_position_lost_before_the_first_tick_is_a_gap() {
+        let (mut place, publisher) = lost_after(0, "seated-first", false);
+        rejoin(&mut place).unwrap();
+        // As a hub awaits it that has taken no tick yet.
+        assert!(matches!(place.next(Seq(0)).unwrap(), Read::Behind(tick) if tick.header.seq > Seq(1)));
         publisher.close().unwrap();
     }
 

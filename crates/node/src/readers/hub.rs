@@ -222,7 +222,7 @@ impl RunningHub {
                 let mut program =
                     Program { turns, authenticator, socket_waker, stop, spin, certificate, housekept };
                 if let Some(after) = after {
-                    // A position lost before the first tick was read counts as a gap.
+                    // Ticks between the last plant's and the first on the ring count as missing.
                     program.turns.hub.pass(after);
                 }
                 let ended = program.catch_up(late).and_then(|()| program.take_past(past.as_ref()));

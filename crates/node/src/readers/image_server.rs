@@ -14,6 +14,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use tapeline_measure::{Clock, Nanos};
@@ -23,7 +24,7 @@ use tapeline_omm::rwf::{DataState, Domain, Header, MapAction, MessageView};
 use tapeline_plant::ItemId;
 use tapeline_plant::cache::Limits;
 use tapeline_plant::tick::{self, Flags, Kind, Tick};
-use tapeline_ring::{Name, Wait};
+use tapeline_ring::{Name, SubscriberId, Wait};
 use tapeline_wire::local::{self, LocalListener};
 
 use crate::Error;
@@ -70,17 +71,43 @@ pub(crate) fn path(ring: &Name) -> PathBuf {
     file::path(ring).with_extension("images")
 }
 
-/// Starts the thread, which waits for the ring. Call before this thread is pinned. Its place on the ring must
-/// be [exempt](tapeline_ring::Publisher) from the stall limit: it could not continue without its position.
-pub(crate) fn start(config: ImageServerConfig, ring: &Name, events: &Events) -> crate::Result<Reader<()>> {
-    let path = path(ring);
-    Reader::start("images", events, move |ring, subscriber, _| {
-        // Only now does the ring, and with it the name, belong to this plant.
+/// The image server on its thread.
+#[derive(Debug)]
+pub(crate) struct RunningImageServer {
+    reader: Reader<()>,
+    listener: SyncSender<LocalListener>,
+}
+
+impl RunningImageServer {
+    /// Starts the thread, which waits for the ring. Call before this thread is pinned.
+    pub(crate) fn start(config: ImageServerConfig, events: &Events) -> crate::Result<Self> {
+        let (listener, bound) = sync_channel(1);
+        let reader = Reader::start("images", events, move |ring, subscriber, _| {
+            let Ok(listener) = bound.recv() else { return Ok(()) };
+            let ticks = OnRing { ring, subscriber };
+            ImageServer { listener: Some(listener), ..ImageServer::new(&config, ticks) }.run()
+        })?;
+        Ok(Self { reader, listener })
+    }
+
+    /// The ring exists, and with it the name belongs to this plant. Returns when readers can connect: a hub that loses
+    /// its position on the first ticks must not find a plant without images. The returned place on the ring must be
+    /// [exempt](tapeline_ring::Publisher) from the stall limit: the thread could not continue without its position.
+    pub(crate) fn join(&mut self, ring: &Name) -> crate::Result<SubscriberId> {
+        let seat = self.reader.join(ring)?;
+        let path = path(ring);
         let listener = LocalListener::bind(&path)
             .with_context(|| format!("cannot serve images at {}", path.display()))?;
-        let ticks = OnRing { ring, subscriber };
-        ImageServer { listener: Some(listener), ..ImageServer::new(&config, ticks) }.run()
-    })
+        // If the thread has ended, its end is reported with the plant's.
+        let _ = self.listener.send(listener);
+        Ok(seat)
+    }
+
+    /// The ring has ended: waits until the thread has ended.
+    pub(crate) fn end(self) -> crate::Result<()> {
+        drop(self.listener);
+        self.reader.end()
+    }
 }
 
 /// Stores the images of all items and sends them to readers, one reader at a time. It never blocks: a plant
