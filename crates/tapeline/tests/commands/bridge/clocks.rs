@@ -96,11 +96,28 @@ fn difference(ring: &str) -> (i64, i64) {
     }
 }
 
+/// Measures a plant's ring. A plant below begins its ring anew after a loss that nobody fills (the plant above has no
+/// journal here), and a busy machine loses datagrams: then it is measured again.
 fn measured(ring: &str) -> PathReport {
-    let arguments = ["plant", "measure", "--ring", ring, "--ticks", "300", "--format", "json"];
-    let output = tapeline(&arguments).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let arguments =
+        ["plant", "measure", "--ring", ring, "--ticks", "100", "--wait-for-ring", "1m", "--format", "json"];
+    let mut said = String::new();
+    for _ in 0..20 {
+        let output = tapeline(&arguments).output().unwrap();
+        said = format!(
+            "{}\n{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let report = serde_json::from_slice::<PathReport>(&output.stdout);
+        if let Ok(report) = report
+            && output.status.success()
+            && report.received == 100
+        {
+            return report;
+        }
+    }
+    panic!("{ring} was not measured in twenty attempts; the last said: {said}");
 }
 
 fn median(report: &PathReport, hop: Hop) -> Option<u64> {
@@ -125,7 +142,7 @@ fn far_is_ahead(ring: &str) {
 #[test]
 fn hops_from_another_host_are_corrected_by_its_clock_or_not_stated() {
     let scene = Scene::new("clocks");
-    scene.day_at("2k", "60s");
+    scene.day_at("500", "60s");
     let lines = [unbound(), unbound(), unbound()];
     let _above = scene.above(&lines, "", &[]);
     let ring = |name: &str| format!("{}-{name}", scene.name);
