@@ -20,6 +20,7 @@ use crate::certificates::CertificateWatch;
 use crate::config::{Config, Feed, Receive};
 use crate::error::Context;
 use crate::events::Events;
+use crate::hub::counting::HubFigures;
 use crate::hub::{Joining, RunningHub};
 use crate::image_server::RunningImageServer;
 use crate::inputs::feed_log::FeedLog;
@@ -288,8 +289,8 @@ impl Threads {
         let image_server = config.images.take().map(serve_images).transpose()?;
         let (sources, mut demanding, far) = far::open(config, events)?;
         let demands = RunningDemands::of_hub(config, &mut demanding, events)?;
-        let (snapshots, of_plant) = snapshots_between();
-        let (hub_snapshots, of_hub) = snapshots_between();
+        let (snapshots, of_plant) = snapshots_between(PlantFigures::default);
+        let (hub_snapshots, of_hub) = snapshots_between(HubFigures::with_latencies);
         let begin = config.hub.as_ref().map(crate::hub::HubConfig::begin);
         let latest = Arc::new(LatestSnapshot::default());
         let web = config.hub.as_mut().map(|hub| web::open(hub, &latest)).transpose()?.flatten();

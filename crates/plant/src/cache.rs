@@ -262,7 +262,7 @@ impl Cache {
             shapes: &mut self.shapes,
             scratch: &mut self.scratch,
             limits: &self.limits,
-            words: words(&self.dictionaries, item.dictionary),
+            words: words(&self.dictionaries, item.dictionary()),
             rooms: &mut self.rooms,
         };
         let applied = item.body.apply(item.container, payload, ripples, &mut tools);
@@ -315,7 +315,7 @@ impl Cache {
         // Only an image from its start repairs lost data.
         let heals = header.flags.has(flag::CLEAR_CACHE) || header.flags.has(flag::SOLICITED) && is_first;
         let before = item.bytes();
-        let dictionary = if begins { dictionary } else { item.dictionary };
+        let dictionary = if begins { dictionary } else { item.dictionary() };
         let mut tools = Tools {
             shapes: &mut self.shapes,
             scratch: &mut self.scratch,
@@ -334,7 +334,7 @@ impl Cache {
             }
             std::mem::replace(&mut item.body, body).clear(&mut self.shapes);
             item.container = header.container;
-            item.dictionary = dictionary;
+            item.set_dictionary(dictionary);
         } else if header.container != DataType::NO_DATA && !item.body.overwrite(payload, false, tools.shapes)
         {
             let applied = item.body.apply(header.container, payload, false, &mut tools);

@@ -55,12 +55,12 @@ pub(crate) struct SnapshotReader<T> {
     between: Arc<Mutex<Between<T>>>,
 }
 
-/// Both sides.
-pub(crate) fn snapshots_between<T: Default>() -> (SnapshotWriter<T>, SnapshotReader<T>) {
-    let between = Arc::new(Mutex::new(Between { figures: T::default(), is_new: false }));
+/// Both sides; `new` makes a set.
+pub(crate) fn snapshots_between<T>(new: impl Fn() -> T) -> (SnapshotWriter<T>, SnapshotReader<T>) {
+    let between = Arc::new(Mutex::new(Between { figures: new(), is_new: false }));
     (
-        SnapshotWriter { figures: T::default(), between: Arc::clone(&between) },
-        SnapshotReader { figures: T::default(), between },
+        SnapshotWriter { figures: new(), between: Arc::clone(&between) },
+        SnapshotReader { figures: new(), between },
     )
 }
 
@@ -505,7 +505,7 @@ mod tests {
 
     #[test]
     fn figures_go_over_whole_and_nobody_waits() {
-        let (mut snapshots, mut latest) = snapshots_between::<Vec<u32>>();
+        let (mut snapshots, mut latest) = snapshots_between(Vec::<u32>::new);
         assert!(!latest.refresh());
         snapshots.figures.push(1);
         assert!(snapshots.publish());

@@ -165,7 +165,7 @@ impl RunningHub {
     /// # Errors
     /// The port, or a file of the configuration, cannot be used.
     pub fn alone(config: HubConfig, events: &Events) -> crate::Result<Self> {
-        let (snapshots, figures) = snapshots_between();
+        let (snapshots, figures) = snapshots_between(HubFigures::default);
         Ok(Self { figures: Some(figures), ..Self::start(config, None, snapshots, None, events)? })
     }
 

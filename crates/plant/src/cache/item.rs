@@ -1,6 +1,7 @@
 //! One item: the data in its messages apart from the payload, and its image.
 
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU16;
 
 use tapeline_omm::role::Name;
 use tapeline_omm::rwf::{
@@ -40,8 +41,8 @@ pub(super) struct Item {
     pub(super) sequence: Option<u32>,
     pub(super) qos: Option<Qos>,
     pub(super) service: u16,
-    /// Number of the service's dictionary at the creation of the item.
-    pub(super) dictionary: Option<u16>,
+    /// Number of the service's dictionary at the creation of the item, plus one.
+    dictionary: Option<NonZeroU16>,
     pub(super) domain: Domain,
     pub(super) container: DataType,
     stream: StreamState,
@@ -51,6 +52,8 @@ pub(super) struct Item {
     /// `true` if some data was lost: it exceeded a limit, or was unreadable.
     pub(super) is_broken: bool,
 }
+
+const _: () = assert!(size_of::<Option<Item>>() == 112, "there may be a hundred thousand");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
@@ -131,6 +134,16 @@ impl Item {
     #[inline]
     pub(super) fn key(&self) -> ItemKey<'_> {
         ItemKey { service: self.service, domain: self.domain, name: self.labels.name() }
+    }
+
+    /// Returns the number of the dictionary by which the image was begun.
+    #[inline]
+    pub(super) fn dictionary(&self) -> Option<u16> {
+        self.dictionary.map(|number| number.get() - 1)
+    }
+
+    pub(super) fn set_dictionary(&mut self, number: Option<u16>) {
+        self.dictionary = number.and_then(|number| NonZeroU16::new(number.wrapping_add(1)));
     }
 
     pub(super) fn group(&self) -> &[u8] {

@@ -34,8 +34,8 @@ pub(crate) struct HubFigures {
     /// Entries are reused with the memory of their texts.
     sessions: Vec<SessionFigures>,
     services: Vec<snapshot::Service>,
-    /// Latencies since the last report.
-    hops: [Recorder; 4],
+    /// Latencies since the last report; `None` where nobody reads them, because each set takes 1.1 MB.
+    hops: Option<Box<[Recorder; 4]>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -53,6 +53,11 @@ struct SessionFigures {
 }
 
 impl HubFigures {
+    /// Figures with latencies.
+    pub(crate) fn with_latencies() -> Self {
+        Self { hops: Some(Box::default()), ..Self::default() }
+    }
+
     /// Items requested by the sessions that are open.
     pub(crate) fn requests(&self) -> u64 {
         let sessions = self.sessions.get(..self.open).unwrap_or_default();
@@ -117,7 +122,9 @@ impl FigureWriter {
     /// Records the ticks of the last turn: its output was passed to the kernel.
     pub(crate) fn sent(&mut self, now: Nanos) {
         let Some(first) = self.first.take() else { return };
-        let [decoded, sequenced, taken, sent] = &mut self.snapshots.figures.hops;
+        let Some([decoded, sequenced, taken, sent]) = self.snapshots.figures.hops.as_deref_mut() else {
+            return;
+        };
         let ticks = self.ticks as u64;
         decoded.record_n(first.decoded.since(first.wire), ticks);
         sequenced.record_n(first.sequenced.since(first.decoded), ticks);
@@ -246,7 +253,7 @@ impl Merged {
         }
         hub.latency = HOPS
             .iter()
-            .zip(&mut told.hops)
+            .zip(told.hops.iter_mut().flat_map(|hops| hops.iter_mut()))
             .zip(&mut self.hops)
             .map(|((hop, now), all)| {
                 all.merge(now);
@@ -291,7 +298,7 @@ mod tests {
 
     #[test]
     fn each_tick_of_a_turn_counts() {
-        let (snapshots, _reader) = crate::readers::counting::snapshots_between();
+        let (snapshots, _reader) = crate::readers::counting::snapshots_between(HubFigures::with_latencies);
         let mut writer = FigureWriter::new(snapshots);
         let at = |ns| tick::Header {
             wire: Nanos(ns),
@@ -311,7 +318,7 @@ mod tests {
         writer.turned(2);
         writer.sent(Nanos(1_000_100));
         let of = |hop: &Recorder| (hop.samples(), hop.min_ns(), hop.max_ns());
-        let [decoded, sequenced, taken, sent] = &writer.snapshots.figures.hops;
+        let [decoded, sequenced, taken, sent] = writer.snapshots.figures.hops.as_deref().unwrap();
         assert_eq!(of(decoded), (100, Some(10), Some(10)));
         assert_eq!(of(sequenced), (100, Some(20), Some(20)));
         assert_eq!(of(taken), (100, Some(30), Some(999_970)));
@@ -321,7 +328,7 @@ mod tests {
 
     #[test]
     fn stamps_of_another_host_are_compared_by_its_clock_or_not_at_all() {
-        let (snapshots, _reader) = crate::readers::counting::snapshots_between();
+        let (snapshots, _reader) = crate::readers::counting::snapshots_between(HubFigures::with_latencies);
         let mut writer = FigureWriter::new(snapshots);
         let header = tick::Header {
             wire: Nanos(1_000),
@@ -337,14 +344,14 @@ mod tests {
             writer.sent(Nanos(160));
         }
         let of = |hop: &Recorder| (hop.samples(), hop.min_ns());
-        let [decoded, sequenced, taken, sent] = &writer.snapshots.figures.hops;
+        let [decoded, sequenced, taken, sent] = writer.snapshots.figures.hops.as_deref().unwrap();
         assert_eq!((of(decoded), of(sequenced)), ((2, Some(10)), (2, Some(20))));
         assert_eq!((of(taken), of(sent)), ((1, Some(20)), (1, Some(60))));
     }
 
     fn told(at: u64, since: u64, updates: u64, past: u64) -> HubFigures {
         let counters = |updates| SessionCounters { updates, ..SessionCounters::default() };
-        let mut figures = HubFigures { at: Nanos(at), open: 1, ..HubFigures::default() };
+        let mut figures = HubFigures { at: Nanos(at), open: 1, ..HubFigures::with_latencies() };
         figures.counters.past = counters(past);
         figures.sessions = vec![
             SessionFigures {
@@ -356,7 +363,7 @@ mod tests {
             // Of a session that has ended.
             SessionFigures { number: 9, counters: counters(1_000), ..SessionFigures::default() },
         ];
-        figures.hops[3].record(1_000);
+        figures.hops.as_mut().unwrap()[3].record(1_000);
         figures
     }
 
@@ -377,6 +384,6 @@ mod tests {
         assert_eq!((hub.totals.updates, hub.rates.updates, hub.sessions[0].rates.updates), (560, 10.0, 0.0));
         assert_eq!(hub.sessions.len(), 1);
         assert_eq!((hub.latency[3].now.samples, hub.latency[3].all.samples), (1, 3));
-        assert_eq!(next.hops[3].samples(), 0, "what the hub gets back is empty");
+        assert_eq!(next.hops.unwrap()[3].samples(), 0, "what the hub gets back is empty");
     }
 }

@@ -81,7 +81,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         events: &Events,
     ) -> Self {
         let place = RingCursor::new("hub", ticks, gate, events);
-        Self::at(settings, reactor, place, clock, sources, snapshots_between().0)
+        Self::at(settings, reactor, place, clock, sources, snapshots_between(HubFigures::default).0)
     }
 
     pub(super) fn at(
