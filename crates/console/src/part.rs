@@ -3,6 +3,7 @@
 
 use std::io::BufReader;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -32,6 +33,12 @@ pub fn end_with_parent() {
     }
 }
 
+/// Returns the file of this process's program: also after an upgrade has replaced it, or it was removed.
+fn this_program() -> PathBuf {
+    let named = std::env::current_exe().ok().filter(|file| file.exists());
+    named.unwrap_or_else(|| "/proc/self/exe".into())
+}
+
 /// One running part.
 #[derive(Debug)]
 pub struct Part {
@@ -46,8 +53,7 @@ impl Part {
     /// Starts `tapeline` with `arguments`. Its standard output is read as JSON; its standard error is this
     /// process's.
     pub fn start(role: &str, arguments: &[String]) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("cannot find this program's own file")?;
-        let mut child = Command::new(program)
+        let mut child = Command::new(this_program())
             .args(arguments)
             .env(PARENT, std::process::id().to_string())
             .stdin(Stdio::null())
