@@ -62,7 +62,7 @@ fn a_plant_that_starts_again_goes_on_behind_its_journal() {
     let scene = Scene::new("again");
     scene.day("2s");
     let line = unbound();
-    let mut above = scene.above(&[line], JOURNAL, TO_THE_END);
+    let mut above = scene.above(&[line], JOURNAL, &[]);
     let more = "start = \"epoch\"\nstale_after = \"0s\"";
     let mut below = scene.below("below", &[line], more, &[]);
     let mut ring = scene.reader("below");
@@ -71,6 +71,8 @@ fn a_plant_that_starts_again_goes_on_behind_its_journal() {
     below.ask_to_end();
     let first = below.says();
     let mut below = scene.below("below", &[line], more, TO_THE_END);
+    scene.wait_for_the_day("below");
+    above.ask_to_end();
     let (above, second) = (above.says(), below.says());
     let kept = scene.journal("above");
     assert_eq!(scene.journal("below"), kept, "{above}\n{first}\n{second}");

@@ -144,7 +144,7 @@ fn plants_that_follow_over_tls_have_every_tick_though_lines_are_cut_and_one_star
     certificates::write(scene.folder.path());
     let (datagrams, tcp) = (unbound(), unbound());
     let lines = format!("[[bridge.line]]\naddress = \"{datagrams}\"\n{}", line_above(tcp));
-    let mut above = scene.above_tcp(CERTIFICATE, &lines, TO_THE_END);
+    let mut above = scene.above_tcp(CERTIFICATE, &lines, &[]);
     let cutting = Cutting::new(tcp, 3, 200_000);
     let keys = format!("{TRUST}{FROM_THE_FIRST}");
     let mut cut = scene.below_tcp("cut", &keys, &line_below(cutting.address), TO_THE_END);
@@ -159,6 +159,8 @@ fn plants_that_follow_over_tls_have_every_tick_though_lines_are_cut_and_one_star
     again.ask_to_end();
     again.says();
     let mut again = scene.below_tcp("again", &keys, &line_below(tcp), TO_THE_END);
+    ["cut", "other", "again"].iter().for_each(|below| scene.wait_for_the_day(below));
+    above.ask_to_end();
     let (above, cut, other, again) = (above.says(), cut.says(), other.says(), again.says());
     let kept = scene.journal("above");
     assert!(kept.count > 15_000, "{kept:?}");
@@ -183,7 +185,7 @@ fn a_follower_that_does_not_read_is_cut_off_and_the_others_go_on() {
     let scene = Scene::new("tcp-slow");
     scene.day("4s");
     let tcp = unbound();
-    let mut above = scene.above_tcp("history = \"1MiB\"\n", &line_above(tcp), TO_THE_END);
+    let mut above = scene.above_tcp("history = \"1MiB\"\n", &line_above(tcp), &[]);
     let mut below = scene.below_tcp("below", FROM_THE_FIRST, &line_below(tcp), TO_THE_END);
     // The whole day would find room in a receive buffer that grows.
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -191,6 +193,8 @@ fn a_follower_that_does_not_read_is_cut_off_and_the_others_go_on() {
     socket.connect(&tcp.into()).unwrap();
     let mut stuck = TcpStream::from(socket);
     stuck.write_all(&follow(scene.session_above(), Seq(1))).unwrap();
+    scene.wait_for_the_day("below");
+    above.ask_to_end();
     let (above, below) = (above.says(), below.says());
     let kept = scene.journal("above");
     assert_eq!(scene.journal("below"), kept, "{above}\n{below}");
