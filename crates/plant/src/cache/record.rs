@@ -423,6 +423,7 @@ impl Record {
 #[inline(never)]
 fn look_up(bytes: &[u8], puts: &mut [Put], index: &[u8], shape: &Shape, ripples: bool) -> Option<u64> {
     let [STANDARD_DATA, high, low, ..] = bytes else { return None };
+    let (index, _) = index.as_chunks::<INDEX>();
     let (mut at, mut gaps) = (LIST_HEAD, 0);
     // More fields than in the image are another case.
     for put in puts.get_mut(..usize::from(u16::from_be_bytes([*high, *low])))? {
@@ -431,14 +432,15 @@ fn look_up(bytes: &[u8], puts: &mut [Put], index: &[u8], shape: &Shape, ripples:
         if usize::from(*len) > MOST_SHORT || put.fid != fid && !put.find(fid, shape) {
             return None;
         }
-        let (begin, end) = place(index, put.slot())?;
+        let slot = put.slot();
+        let (Some(end), Some(begin)) = (index.get(slot + 1), index.get(slot)) else { return None };
+        let (begin, end) = (u16::from_le_bytes(*begin), u32::from(u16::from_le_bytes(*end)));
         put.to = begin;
         put.len = *len;
         let data_at = at + u32::from(SHORT_HEAD);
         // The bound is checked after the loop.
         at = data_at + u32::from(*len);
         let used = u32::from(begin) + u32::from(put.entry_len());
-        let end = u32::from(end);
         if used > end || put.is_special() && !put.takes_as_it_is(bytes, data_at, ripples) {
             return None;
         }
