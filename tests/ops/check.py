@@ -28,6 +28,7 @@ import threading
 import time
 import urllib.parse
 import urllib.request
+import urllib.request
 
 from tracing import stopped_thread
 from venue import venue
@@ -354,6 +355,17 @@ def stopped_reader(world, plant):
     return reader
 
 
+@fault("TapelineRingNameRemoved")
+def ring_loses_its_name(world):
+    plant = Plant(world, "name")
+    plant.exchange()
+    pathlib.Path(f"/dev/shm/tapeline-{plant.name}").unlink()
+    world.fires("TapelineRingNameRemoved", plant)
+    plant.kill()
+    plant.start()
+    world.clears("TapelineRingNameRemoved", plant)
+
+
 @fault("TapelineThreadSilent", "TapelineTicksMissed")
 def hub_hangs(world):
     plant = Plant(world, "hangs", plant='ring_size = "256KiB"')
@@ -518,6 +530,9 @@ def asked_by_dashboard(world, coinbase):
     world.tool("omm", "publish", "--server", f"127.0.0.1:{port}", "--service", "FX", "--service-id", 3, "EUR=")
     until("ticks", lambda: world.query(f'tapeline_ticks_total{{instance="{plant.web}"}} > 100'))
     everything(world, plant)
+    page = urllib.request.urlopen(f"http://{plant.web}/metrics").read()
+    checked = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True)
+    assert checked.returncode == 0, f"promtool check metrics: {checked.stderr.decode()}"
     board = json.loads((ROOT / "ops/grafana/tapeline.json").read_text())
     queries = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
     for query in queries:

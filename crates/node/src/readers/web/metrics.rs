@@ -147,6 +147,8 @@ const METRICS: &[Metric] = metrics! {
         "1 for the provider's role in the service: serves, standby or suspect; 0 for the others"
         => source_states();
     tapeline_ring_bytes "Size of the ring" => plant(|plant| plant.backpressure.ring_bytes);
+    tapeline_ring_named "1 while the ring has its name, 0 after it was removed: then no reader can join"
+        => plant(|plant| !plant.ring_removed);
     tapeline_ring_stalls_total "Ticks that waited because a slow reader kept the ring full"
         => plant(|plant| plant.backpressure.stalls);
     tapeline_ring_stalled_seconds_total "Total time that ticks waited for slow readers"
