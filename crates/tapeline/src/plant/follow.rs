@@ -131,7 +131,10 @@ impl Follow {
             };
             let what = "cannot join the plant's ring";
             if !matches!(error, tapeline_ring::Error::NotFound { .. }) {
-                return Err(error).context(what);
+                return match error.hint() {
+                    Some(hint) => Err(error).context(Hinted::new(what, hint)),
+                    None => Err(error).context(what),
+                };
             }
             if clock.now().since(begun) >= args.wait_for_ring.as_nanos() as i64 || stop.requested() {
                 let rings = tapeline_ring::list().unwrap_or_default();

@@ -486,3 +486,28 @@ fn a_plant_goes_on_into_the_next_session_with_its_clients_its_journal_and_a_back
         (&report["ticks"], &json!(0), &json!("closed"))
     );
 }
+
+/// The sessions that a plant's log says are received, up to this one.
+fn wait_for_session(talk: &mut impl BufRead, session: &str) {
+    let wanted = format!("session {session} is received");
+    assert!(talk.lines().map_while(Result::ok).any(|line| line.contains(&wanted)), "no {wanted}");
+}
+
+/// The package's scripts replace the file under a running plant, whose simulated exchange begins a session every six hours.
+#[test]
+fn a_simulated_exchange_begins_its_next_session_though_the_programs_file_was_replaced() {
+    let place = Place::new(1);
+    let config = place.config("simulate = \"1k\"");
+    let file = place.folder.path().join("tapeline");
+    let installed = Path::new(env!("CARGO_BIN_EXE_tapeline"));
+    // A link on the same disk, because the program is large.
+    std::fs::hard_link(installed, &file).or_else(|_| std::fs::copy(installed, &file).map(drop)).unwrap();
+    let (plant, talk) = Running::talking(Command::new(&file).args(["plant", "--config", &config]));
+    let mut talk = BufReader::new(talk);
+    wait_for_session(&mut talk, "SIM0000001");
+    std::fs::remove_file(&file).unwrap();
+    let own = plant.child.id();
+    let exchange = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
+    kill_process(Pid::from_raw(exchange.trim().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    wait_for_session(&mut talk, "SIM0000002");
+}
