@@ -317,6 +317,8 @@ def main():
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("hosts: FAILED: only root can make network namespaces")
+    if not os.access(arguments.tapeline, os.X_OK):
+        sys.exit(f"hosts: FAILED: there is no program {arguments.tapeline}: make hosts builds it")
     run = Run(arguments)
     try:
         whole = run.all()
