@@ -108,6 +108,11 @@ impl FigureWriter {
         self.stamped_by = clock;
     }
 
+    /// Whether latencies are recorded: otherwise a turn needs no look at the clock for them.
+    pub(crate) const fn has_latencies(&self) -> bool {
+        self.snapshots.figures.hops.is_some()
+    }
+
     /// Notes the first tick of a turn, taken `now`.
     pub(crate) fn taken(&mut self, header: &tick::Header, now: Nanos) {
         let &tick::Header { wire, decoded, sequenced, .. } = header;

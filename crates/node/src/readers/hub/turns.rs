@@ -212,7 +212,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
             prepared -= 1;
             match self.place.next(self.hub.next_seq())? {
                 Read::Tick(tick) if !self.hub.awaits_images() => {
-                    if taken == 0 {
+                    if taken == 0 && self.figure_writer.has_latencies() {
                         self.figure_writer.taken(&tick.header, self.clock.now());
                     }
                     self.hub.tick(now, &tick, &mut self.connections);
