@@ -9,6 +9,7 @@ use tapeline_node::hub::HubTurns;
 use tapeline_node::journal::Gate;
 use tapeline_node::sources::Demanding;
 use tapeline_omm::role::provider;
+use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
 use tapeline_wire::rssl::Reactor;
 
@@ -272,6 +273,11 @@ impl HubSide {
     /// Checks at the end, when everything is quiet.
     ///
     /// # Errors
+    /// The first tick of the ring follows this one, as for the hub in a plant's process.
+    pub(crate) fn follow(&mut self, after: u64) {
+        self.turns.hub.pass(Seq(after));
+    }
+
     /// A count does not match.
     pub(crate) fn check_quiet(&self, tape: &Tape) -> Result<(), Wrong> {
         let hub = &self.turns.hub;

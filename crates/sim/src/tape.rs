@@ -88,9 +88,7 @@ impl Tape {
             return true;
         }
         let since = *reel.full_since.get_or_insert(now);
-        // A reader that has not read anything counts as absent.
-        let may_be = reel.stall_limit_ns > 0 && reel.read > 0;
-        reel.is_evicted = may_be && now >= since + reel.stall_limit_ns;
+        reel.is_evicted = reel.stall_limit_ns > 0 && now >= since + reel.stall_limit_ns;
         reel.is_evicted
     }
 

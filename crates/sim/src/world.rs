@@ -98,8 +98,9 @@ impl Process {
         let reader = Reader::of(plant.tape().clone(), images.clone());
         // A hub in its own process has no connection to the sources.
         let demanding = (!plan.is_apart).then_some(demanding);
-        let hub = Some(HubSide::new(plan, names, rules, (reader, gate), clock, demanding));
-        Ok(Self { plant, keeper, images, hub })
+        let mut hub = HubSide::new(plan, names, rules, (reader, gate), clock, demanding);
+        hub.follow(keeper.as_ref().map_or(0, |keeper| keeper.after));
+        Ok(Self { plant, keeper, images, hub: Some(hub) })
     }
 }
 
