@@ -78,8 +78,11 @@ mod tests {
         let mut cli = Cli::command();
         cli.build();
         let (mut wrong, mut seen) = (Vec::new(), 0);
-        let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|page| page.unwrap().path());
-        for path in docs.chain([root.join("README.md"), root.join("SECURITY.md")]) {
+        let pages =
+            |folder: &str| std::fs::read_dir(root.join(folder)).unwrap().map(|page| page.unwrap().path());
+        for path in
+            pages("docs").chain(pages("docs/feeds")).chain([root.join("README.md"), root.join("SECURITY.md")])
+        {
             if path.extension().is_none_or(|is| is != "md") {
                 continue;
             }
