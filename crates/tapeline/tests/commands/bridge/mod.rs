@@ -135,8 +135,13 @@ impl Scene {
     /// Waits until a plant below has the whole day. A plant above that ends earlier takes the rest with it: on a busy machine
     /// those below may need it for longer than the day.
     fn wait_for_the_day(&self, below: &str) {
-        let is_end = |tick: &Tick<'_>| tick.header.flags.contains(Flags::END_OF_SESSION);
-        wait_for(&mut self.reader(below), is_end);
+        let mut last = 0;
+        wait_for(&mut self.reader("above"), |tick| {
+            last = tick.header.seq.0;
+            tick.header.flags.contains(Flags::END_OF_SESSION)
+        });
+        // Not by a tick on its ring: it may have been started again with the whole day in its journal.
+        self.counters_until(below, |plant| plant["upstream"]["sequence"].as_u64() >= Some(last));
     }
 
     /// A reader of a plant's ring.

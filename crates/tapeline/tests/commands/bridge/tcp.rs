@@ -58,7 +58,7 @@ impl Scene {
     }
 
     /// Reads a plant's counters until they are as wanted, and returns them.
-    fn counters_until(&self, name: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    pub(super) fn counters_until(&self, name: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let ring = format!("{}-{name}", self.name);
         let mut counters = Running::start(&["stat", &ring, "--every", "50ms", "--format", "json"]);
         loop {
