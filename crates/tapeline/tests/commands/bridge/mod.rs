@@ -212,7 +212,8 @@ fn number(value: &Value) -> u64 {
 #[test]
 fn a_plant_that_starts_late_and_loses_datagrams_has_every_tick_of_the_plant_above() {
     let scene = Scene::new("late");
-    scene.day("2s");
+    // Long enough for the start of a plant on a busy machine.
+    scene.day("8s");
     let (first, second) = (unbound(), unbound());
     let lossy = [Lossy::new(first, 7), Lossy::new(second, 5)];
     let mut above = scene.above(&lossy.each_ref().map(Lossy::address), JOURNAL, &[]);
