@@ -59,12 +59,6 @@ impl Scene {
             self.name, self.server
         )
     }
-
-    /// Waits until the counters of a plant are as wanted.
-    fn figures(&self, name: &str, is_it: impl Fn(&Value) -> bool) {
-        let ring = format!("{}-{name}", self.name);
-        wait_for(&mut Running::start(&["stat", &ring, "--every", "50ms", "--format", "json"]), is_it);
-    }
 }
 
 /// The plant above has so many items open at its provider.
@@ -103,13 +97,13 @@ fn an_item_is_requested_once_for_all_hubs_and_closed_with_the_last() {
     // A second client of the same hub has the image of its cache, as has one of the other hub, and one of the plant above.
     let mut others = [&first_hub, &second_hub, &own_hub].map(|hub| consumer(hub, &["IBM.N"], &[]));
     others.iter_mut().for_each(|consumer| image_and_updates(consumer, "IBM.N"));
-    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 2);
+    scene.counters_until("above", |seen| count(&seen["bridge"]["demanded"]) == 2);
     drop(first);
     let [of_first, of_second, of_own] = others;
     drop((of_first, of_own));
-    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
+    scene.counters_until("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
     drop(of_second);
-    scene.figures("above", is_open(0));
+    scene.counters_until("above", is_open(0));
     // Ticks come in sequence: who has this image is told no more of the end of the first item.
     let mut other = consumer(&first_hub, &["MSFT.O"], &[]);
     image_and_updates(&mut other, "MSFT.O");
@@ -146,7 +140,7 @@ fn posts_of_far_clients_and_their_answers_travel() {
     above.child.wait().unwrap();
     let served = provider.served();
     assert_eq!(served["posts"], json!(3), "{served}");
-    scene.figures("below", |seen| seen["upstream"]["demands_connected"] == false);
+    scene.counters_until("below", |seen| seen["upstream"]["demands_connected"] == false);
     posting.child.stdin.as_mut().unwrap().write_all(b"post IBM.N BID=39.92\n").unwrap();
     let refused = wait_for(&mut posting, |said| said["event"] == "ack");
     assert!(refused.to_string().contains("not connected"), "{refused}");
@@ -177,10 +171,10 @@ fn a_killed_plant_above_gives_the_item_again_and_a_killed_plant_below_gives_it_u
     above.child.wait().unwrap();
     let (_above, _) = scene.above_provided(&provider.port, line, "");
     image_and_updates(&mut consumer, "IBM.N");
-    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
+    scene.counters_until("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
     below.child.kill().unwrap();
     below.child.wait().unwrap();
-    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 0 && is_open(0)(seen));
+    scene.counters_until("above", |seen| count(&seen["bridge"]["demanded"]) == 0 && is_open(0)(seen));
 }
 
 #[test]
@@ -206,7 +200,7 @@ fn bytes_that_are_no_demands_end_the_connection_alone() {
     assert_eq!(outcome, Outcome::Ticks);
     peer.write_all(&[255; 100]).unwrap();
     peer.read_to_end(&mut Vec::new()).unwrap();
-    scene.figures("above", |seen| count(&seen["bridge"]["demands_cut_off"]) == 1);
+    scene.counters_until("above", |seen| count(&seen["bridge"]["demands_cut_off"]) == 1);
     image_and_updates(&mut self::consumer(&hub, &["A"], &[]), "A");
     wait_for(&mut consumer, |said| said["event"] == "update");
 }
@@ -228,11 +222,11 @@ fn a_plant_above_may_refuse_posts_or_all_demands() {
     let (_above, _) = scene.above_demanded(&provider.port, line, forward, "");
     let (_below, hub) = scene.below_provided("below", line, forward);
     let _waiting = consumer(&hub, &["IBM.N"], &[]);
-    scene.figures("below", |seen| {
+    scene.counters_until("below", |seen| {
         let upstream = &seen["upstream"];
         count(&upstream["demanded"]) == 1 && count(&upstream["demands_lost"]) > 0
     });
-    scene.figures("above", is_open(0));
+    scene.counters_until("above", is_open(0));
 }
 
 /// Forwards connections until they are cut; new ones are forwarded again.
@@ -282,13 +276,13 @@ fn items_outlive_a_lost_connection_and_are_stated_again() {
     let mut consumer = consumer(&hub, &["IBM.N"], &[]);
     image_and_updates(&mut consumer, "IBM.N");
     relay.cut();
-    scene.figures("below", |seen| {
+    scene.counters_until("below", |seen| {
         let upstream = &seen["upstream"];
         count(&upstream["demands_lost"]) == 1 && upstream["demands_connected"] == true
     });
     // The lost connection counts as a hub for 5 s, and the new one goes on having the item open.
-    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 2);
-    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
+    scene.counters_until("above", |seen| count(&seen["bridge"]["demanded"]) == 2);
+    scene.counters_until("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
     wait_for(&mut consumer, |said| said["event"] == "update");
     above.ask_to_end();
     above.says();
@@ -306,7 +300,7 @@ fn each_far_client_has_a_private_stream_of_its_own_which_ends_with_the_connectio
     scene.server = relay.address;
     let (_below, hub) = scene.below_provided("below", line, "");
     // A private stream does not wait for the plant above.
-    scene.figures("below", |seen| seen["upstream"]["demands_connected"] == true);
+    scene.counters_until("below", |seen| seen["upstream"]["demands_connected"] == true);
     let mut clients = [(); 2].map(|()| consumer(&hub, &["IBM.N"], &["--private"]));
     clients.iter_mut().for_each(|client| image_and_updates(client, "IBM.N"));
     let [mut first, second] = clients;
@@ -341,12 +335,12 @@ fn demands_travel_over_tls_and_of_plants_with_a_certificate_alone_where_one_is_r
     let (_without, mut talk, _) = start("without", TRUST);
     hear(&mut talk, "CertificateRequired");
     let (_below, _talk, hub) = start("below", &format!("{TRUST}{CERTIFICATE}"));
-    scene.figures("below", |seen| seen["upstream"]["demands_connected"] == true);
+    scene.counters_until("below", |seen| seen["upstream"]["demands_connected"] == true);
     let mut posting = consumer(&hub, &["IBM.N"], &["--post", "BID=39.91"]);
     let receipt = wait_for(&mut posting, |said| said["event"] == "ack");
     assert_eq!(receipt["nak"], json!(null), "{receipt}");
     wait_for(&mut posting, |said| said["event"] == "update");
-    scene.figures("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
+    scene.counters_until("above", |seen| count(&seen["bridge"]["demanded"]) == 1 && is_open(1)(seen));
     above.ask_to_end();
     above.says();
     assert_eq!(provider.served()["posts"], json!(1));

@@ -144,6 +144,18 @@ impl Scene {
         self.counters_until(below, |plant| plant["upstream"]["sequence"].as_u64() >= Some(last));
     }
 
+    /// Reads a plant's counters until they are as wanted, and returns them.
+    fn counters_until(&self, name: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let ring = format!("{}-{name}", self.name);
+        let mut counters = Running::start(&["stat", &ring, "--every", "50ms", "--format", "json"]);
+        loop {
+            let said = counters.says();
+            if is_it(&said) {
+                return said;
+            }
+        }
+    }
+
     /// A reader of a plant's ring.
     fn reader(&self, name: &str) -> Subscriber {
         let ring = Name::new(&format!("{}-{name}", self.name)).unwrap();

@@ -57,18 +57,6 @@ impl Scene {
         (plant, BufReader::new(talk))
     }
 
-    /// Reads a plant's counters until they are as wanted, and returns them.
-    pub(super) fn counters_until(&self, name: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        let ring = format!("{}-{name}", self.name);
-        let mut counters = Running::start(&["stat", &ring, "--every", "50ms", "--format", "json"]);
-        loop {
-            let said = counters.says();
-            if is_it(&said) {
-                return said;
-            }
-        }
-    }
-
     fn session_above(&self) -> BridgeSession {
         let counters = self.counters_until("above", |plant| plant["bridge"]["session"].is_string());
         counters["bridge"]["session"].as_str().unwrap().parse().unwrap()
