@@ -28,7 +28,6 @@ import threading
 import time
 import urllib.parse
 import urllib.request
-import urllib.request
 
 from tracing import stopped_thread
 from venue import venue

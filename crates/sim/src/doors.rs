@@ -270,14 +270,14 @@ impl HubSide {
         Ok(())
     }
 
-    /// Checks at the end, when everything is quiet.
-    ///
-    /// # Errors
     /// The first tick of the ring follows this one, as for the hub in a plant's process.
     pub(crate) fn follow(&mut self, after: u64) {
         self.turns.hub.pass(Seq(after));
     }
 
+    /// Checks at the end, when everything is quiet.
+    ///
+    /// # Errors
     /// A count does not match.
     pub(crate) fn check_quiet(&self, tape: &Tape) -> Result<(), Wrong> {
         let hub = &self.turns.hub;
