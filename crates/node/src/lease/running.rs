@@ -325,22 +325,26 @@ impl Keeping {
             let problem = if self.hangs(now) {
                 Some(hangs.to_owned())
             } else {
-                self.why_nobody(&answers, leads.is_some())
+                self.what_is_wrong(&answers, leads.is_some())
             };
             self.problem(problem, now);
         }
         *self.state.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = self.snapshot.clone();
     }
 
-    /// What an operator should know, if there is something.
-    fn why_nobody(&self, answers: &[Option<LeaseAnswer>], leads: bool) -> Option<String> {
+    /// What an operator should know, if there is something: why nobody leads before that a witness is silent.
+    fn what_is_wrong(&self, answers: &[Option<LeaseAnswer>], leads: bool) -> Option<String> {
         let majority = answers.len() / 2 + 1;
         let with =
             |wanted: LeaseOutcome| answers.iter().flatten().filter(move |answer| answer.outcome == wanted);
         let silent: Vec<_> = answers.iter().zip(&self.witnesses).filter(|(it, _)| it.is_none()).collect();
-        if answers.len() - silent.len() < majority {
+        let unanswered = || {
             let which = silent.iter().map(|(_, at)| at.to_string()).collect::<Vec<_>>().join(", ");
-            return Some(format!("{} of {} witnesses do not answer: {which}", silent.len(), answers.len()));
+            let verb = if silent.len() == 1 { "does" } else { "do" };
+            format!("{} of {} witnesses {verb} not answer: {which}", silent.len(), answers.len())
+        };
+        if answers.len() - silent.len() < majority {
+            return Some(unanswered());
         }
         if with(LeaseOutcome::Held).any(|it| it.holder == self.settings.holder && !leads) {
             return Some(format!(
@@ -371,6 +375,8 @@ impl Keeping {
         .into_iter()
         .find(|(outcome, _)| with(*outcome).count() >= majority)
         .map(|(_, what)| format!("the witnesses {what}"))
+        // The others suffice.
+        .or_else(|| (!silent.is_empty()).then(unanswered))
     }
 
     /// Tells a problem once it has lasted for the time of a lease, and that it is over: a plant that stood still has heard nobody for a while.

@@ -5,12 +5,13 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::iter;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
-use tapeline_console::output::table;
+use tapeline_console::output::{Table, table};
 use tapeline_console::{Format, Hinted, output, paths};
 use tapeline_measure::figures;
 use tapeline_node::stat::snapshot::Snapshot;
@@ -18,6 +19,8 @@ use tapeline_perf::plot::{Curve, Curves, Scale};
 
 /// Minimum number of samples for a meaningful quarter.
 const LEAST: usize = 12;
+/// Number of parts of the run in the table over time, at most.
+const PARTS: usize = 12;
 /// The hop to check: the latency of the whole plant, from the wire to the client's connection.
 const HOP: &str = "wire_to_sent";
 
@@ -95,6 +98,15 @@ struct Grown {
     drifts: bool,
 }
 
+/// A figure in the course of the run.
+#[derive(Debug, Serialize)]
+struct Course {
+    figure: &'static str,
+    unit: &'static str,
+    /// Median of each part; `null` for a part without the figure.
+    medians: Vec<Option<f64>>,
+}
+
 /// The count of one kind of loss.
 #[derive(Debug, Serialize)]
 struct Loss {
@@ -111,6 +123,10 @@ struct Report {
     verdict: &'static str,
     figures: Vec<Grown>,
     lost: Vec<Loss>,
+    /// Minutes from the first sample to the first one of each part of the run.
+    minutes: Vec<f64>,
+    /// The figures in these parts.
+    over_time: Vec<Course>,
 }
 
 /// Checks a file, prints the report, and draws the plot.
@@ -181,7 +197,10 @@ fn report(samples: &[Snapshot]) -> Report {
     } else {
         "PASS"
     };
+    let part = samples.len().div_ceil(PARTS);
     Report {
+        minutes: (0..samples.len()).step_by(part).map(|first| seconds(samples, first) / 60.0).collect(),
+        over_time: FIGURES.iter().filter_map(|figure| figure.course(samples, part)).collect(),
         plant: last.map(|last| last.plant.clone()).unwrap_or_default(),
         samples: samples.len(),
         seconds: seconds(samples, samples.len() - 1),
@@ -217,6 +236,17 @@ impl Figure {
             drifts: last > at_most,
         })
     }
+
+    /// `None` if no sample has the figure.
+    fn course(&self, samples: &[Snapshot], part: usize) -> Option<Course> {
+        let medians: Vec<_> = samples
+            .chunks(part)
+            .map(|part| part.iter().filter_map(self.of).collect::<Vec<_>>())
+            .map(|values| (!values.is_empty()).then(|| median(&values)))
+            .collect();
+        let has_one = medians.iter().any(Option::is_some);
+        has_one.then_some(Course { figure: self.name, unit: self.unit, medians })
+    }
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -248,7 +278,24 @@ impl Report {
                 format!("what grew: {}", grown.collect::<Vec<_>>().join(", "))
             }
         };
-        format!("{rows}\n\n{}: {said}; {} samples over {over}", self.verdict, self.samples)
+        let course = self.course();
+        format!("{rows}\n\n{course}\n\n{}: {said}; {} samples over {over}", self.verdict, self.samples)
+    }
+
+    /// The table of the figures in the parts of the run.
+    fn course(&self) -> Table {
+        let headings = self.over_time.iter().map(|course| match course.unit {
+            "" => course.figure.to_owned(),
+            unit => format!("{}, {unit}", course.figure),
+        });
+        let headings: Vec<_> = iter::once("from minute".to_owned()).chain(headings).collect();
+        let mut rows = table(headings.iter().map(String::as_str));
+        for (part, minute) in self.minutes.iter().enumerate() {
+            let value =
+                |course: &Course| course.medians[part].map_or(String::new(), |value| format!("{value:.1}"));
+            rows.add_row(iter::once(format!("{minute:.0}")).chain(self.over_time.iter().map(value)));
+        }
+        rows
     }
 }
 
@@ -310,6 +357,9 @@ mod tests {
             "{}",
             leak.text()
         );
+        assert_eq!(leak.minutes, (0..12).map(|part| f64::from(part) * 10.0).collect::<Vec<_>>());
+        assert_eq!(leak.over_time[0].medians[..2], [Some(98.5), Some(113.5)]);
+        assert!(leak.text().contains("\n110 "), "{}", leak.text());
         let sockets = report(&samples(|minute| (150_000_000, 30 + minute / 10)));
         assert!(sockets.figures.iter().any(|figure| figure.figure == "descriptors" && figure.drifts));
     }
