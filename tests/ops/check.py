@@ -422,17 +422,17 @@ def lines_lose_too_much(world):
     world.clears("TapelineUpstreamCaughtUp", below)
 
 
-def pair(world):
+def pair(world, called):
     """Three witnesses, and two plants that stand in for each other; the first leads."""
     addresses = [f"127.0.0.1:{free_port(socket.SOCK_DGRAM)}" for _ in range(3)]
-    witness = lambda at: world.tool("bridge", "witness", "--bind", addresses[at], "--file", world.folder / f"witness-{at}")
+    witness = lambda at: world.tool("bridge", "witness", "--bind", addresses[at], "--file", world.folder / f"{called}-witness-{at}")
     witnesses = [witness(at) for at in range(3)]
     ports = free_port(), free_port()
     # A group of its own for each run: both plants listen to the line.
     line = f"239.255.{os.getpid() >> 8 & 255}.{os.getpid() & 255}:{free_port(socket.SOCK_DGRAM)}"
     plants = []
     for own, other in (ports, ports[::-1]):
-        name = f"pair-{len(plants)}"
+        name = f"{called}-{len(plants)}"
         text = (
             f'[journal]\nfolder = "journal"\n[lease]\nname = "{name}"\nwitnesses = {json.dumps(addresses)}\n'
             f'[bridge]\nplant = "PAR"\nport = {own}\n[[bridge.line]]\naddress = "{line}"\n'
@@ -447,7 +447,7 @@ def pair(world):
 
 @fault("TapelineLeaseChanged", "TapelineWitnessSilent")
 def leader_is_killed_and_a_witness_too(world):
-    (first, second), witnesses, witness = pair(world)
+    (first, second), witnesses, witness = pair(world, "pair")
     first.kill(signal.SIGKILL)
     world.fires("TapelineLeaseChanged", second)
     witnesses[0].kill()
@@ -617,7 +617,7 @@ def asked_by_dashboard(world, coinbase):
     page = urllib.request.urlopen(f"http://{plant.web}/metrics").read()
     checked = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True)
     assert checked.returncode == 0, f"promtool check metrics: {checked.stderr.decode()}"
-    (leader, standby), *_ = pair(world)
+    (leader, standby), *_ = pair(world, "shown")
     instances = "|".join(re.escape(one.web) for one in (plant, leader, standby)).replace("\\", "\\\\")
     board = json.loads((ROOT / "ops/grafana/tapeline.json").read_text())
     queries = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
