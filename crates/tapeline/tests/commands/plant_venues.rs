@@ -3,6 +3,7 @@
 mod binance;
 mod clients;
 mod others;
+mod refusals;
 mod unreadable;
 
 use std::collections::BTreeMap;

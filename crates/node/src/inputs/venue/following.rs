@@ -11,7 +11,7 @@ use tapeline_measure::{instant, utc_now};
 use tapeline_wire::web_client::{WebError, WebLimits, WebReceived, WebSocketClient};
 
 use super::snapshots::Snapshots;
-use super::{FromVenue, Numbered};
+use super::{FromVenue, Numbered, one_line};
 use crate::Error;
 use crate::config::VenueStream;
 use crate::events::{Events, Kind, Severity};
@@ -20,6 +20,8 @@ use crate::inputs::queue::Entry;
 /// The first and the longest pause before the next connection.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A connection that lasted for so long was accepted: the next pause is the first one again. A venue may greet whom it then disconnects.
+const STEADY: Duration = Duration::from_secs(10);
 /// How long a read waits, so that requests and the end are noticed.
 const READ_TIME: Duration = Duration::from_millis(10);
 /// How long the thread sleeps while the plant takes nothing.
@@ -46,13 +48,17 @@ impl Following {
     /// Keeps a connection until the plant ends.
     pub(super) fn run(self) {
         let mut pause = FIRST_PAUSE;
+        let snapshots = Snapshots::new(&self.name, &self.stream, &self.events);
         for connection in 1.. {
             let url = &self.stream.url;
             match WebSocketClient::connect(url, self.stream.tls.as_ref(), &WebLimits::default()) {
                 Ok(socket) => {
                     self.say(Severity::Note, &format_args!("connected to {}", url.authority()));
-                    let Ok(has_received) = self.follow(socket, connection) else { return };
-                    if has_received {
+                    let since = instant();
+                    if self.follow(socket, connection, &snapshots).is_err() {
+                        return;
+                    }
+                    if instant().saturating_duration_since(since) >= STEADY {
                         pause = FIRST_PAUSE;
                     }
                 }
@@ -65,15 +71,13 @@ impl Following {
         }
     }
 
-    /// Passes messages and requests on until the connection ends. Returns whether any message has arrived.
-    fn follow(&self, socket: WebSocketClient, connection: u64) -> Result<bool, Ended> {
-        let mut snapshots = Snapshots::new(&self.name, &self.stream, &self.events);
+    /// Passes messages and requests on until the connection ends.
+    fn follow(&self, socket: WebSocketClient, connection: u64, snapshots: &Snapshots) -> Result<(), Ended> {
+        snapshots.connected(connection);
         self.put(FromVenue::Connected(connection))?;
-        let mut has_received = false;
-        let ended = self.follow_until_cut(socket, connection, &mut snapshots, &mut has_received)?;
-        self.say(Severity::Warning, &format_args!("{ended}; connecting again"));
-        self.put(FromVenue::Cut)?;
-        Ok(has_received)
+        let ended = self.follow_until_cut(socket, connection, snapshots)?;
+        self.say(Severity::Warning, &format_args!("{}; connecting again", one_line(&ended)));
+        self.put(FromVenue::Cut)
     }
 
     /// As [`follow`](Self::follow); returns why the connection ended.
@@ -81,8 +85,7 @@ impl Following {
         &self,
         mut socket: WebSocketClient,
         connection: u64,
-        snapshots: &mut Snapshots,
-        has_received: &mut bool,
+        snapshots: &Snapshots,
     ) -> Result<String, Ended> {
         let mut heard = instant();
         let mut pinged: Option<Instant> = None;
@@ -100,8 +103,9 @@ impl Following {
             }
             match socket.receive(READ_TIME) {
                 Ok(WebReceived::Text(message)) => {
-                    (heard, pinged, *has_received) = (instant(), None, true);
                     self.put(FromVenue::Message(message, utc_now()))?;
+                    // Not before the queue had room: the venue is not silent while the plant does not read.
+                    (heard, pinged) = (instant(), None);
                 }
                 Ok(WebReceived::Alive) => (heard, pinged) = (instant(), None),
                 Ok(WebReceived::Nothing) => {
@@ -135,7 +139,7 @@ impl Following {
         &self,
         socket: &mut WebSocketClient,
         connection: u64,
-        snapshots: &mut Snapshots,
+        snapshots: &Snapshots,
     ) -> Result<(), WebError> {
         for (number, request) in self.requests.try_iter() {
             match request {

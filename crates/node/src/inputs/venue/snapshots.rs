@@ -1,13 +1,17 @@
 //! Snapshots by HTTPS, one after another on a thread of their own.
 
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-use tapeline_measure::utc_now;
+use tapeline_measure::{instant, utc_now};
 use tapeline_wire::tls::Tls;
 use tapeline_wire::web_client::{HttpAnswer, Url, WebLimits, get};
 
+use super::one_line;
 use crate::Error;
 use crate::config::VenueStream;
 use crate::events::{Events, Kind, Severity};
@@ -18,14 +22,21 @@ const PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_ASKED: Duration = Duration::from_secs(600);
 
-/// A symbol and its snapshot, if it could be fetched.
-type Fetched = (String, Option<Vec<u8>>);
+/// The number of a connection, a symbol, and the address of its snapshot.
+type Order = (u64, String, Url);
+/// The number of the order's connection, and the symbol with its snapshot, if it could be fetched.
+type Fetched = (u64, String, Option<Vec<u8>>);
 
-/// The thread that fetches, from the side of the connection's thread. The thread ends when this is dropped, after the request in progress.
+/// The thread that fetches, from the side of the connections' thread. One thread serves all connections of a feed, so that a new connection
+/// does not shorten the pause that the venue has asked for. It ends when this is dropped, after the request in progress.
 pub(super) struct Snapshots {
     address: Option<Url>,
-    orders: Option<Sender<(String, Url)>>,
+    orders: Option<Sender<Order>>,
     fetched: Receiver<Fetched>,
+    /// For orders that there is no thread for.
+    failed: Sender<Fetched>,
+    /// The number of the present connection: orders of earlier ones are void.
+    connection: Arc<AtomicU64>,
 }
 
 impl Snapshots {
@@ -33,42 +44,73 @@ impl Snapshots {
     pub(super) fn new(name: &str, stream: &VenueStream, events: &Events) -> Self {
         let (to_fetch, orders) = mpsc::channel();
         let (done, fetched) = mpsc::channel();
-        let fetching =
-            Fetching { name: name.to_owned(), tls: stream.tls.clone(), orders, done, events: events.clone() };
+        let connection = Arc::new(AtomicU64::new(0));
+        let fetching = Fetching {
+            name: name.to_owned(),
+            tls: stream.tls.clone(),
+            orders,
+            waiting: VecDeque::new(),
+            done: done.clone(),
+            connection: Arc::clone(&connection),
+            events: events.clone(),
+        };
         let address = stream.snapshot_url.clone();
         let started = address
             .is_some()
             .then(|| thread::Builder::new().name(format!("snapshots {name}")).spawn(move || fetching.run()));
-        // Without a thread the requests fail, and are repeated.
+        if let Some(Err(error)) = &started {
+            events.warning(format_args!(
+                "feed {name}: cannot start the thread that fetches snapshots: {error}"
+            ));
+        }
         let is_running = matches!(started, Some(Ok(_)));
-        Self { address, orders: is_running.then_some(to_fetch), fetched }
+        Self { address, orders: is_running.then_some(to_fetch), fetched, failed: done, connection }
+    }
+
+    /// A new connection: the orders of earlier ones are void.
+    pub(super) fn connected(&self, connection: u64) {
+        self.connection.store(connection, Ordering::Release);
     }
 
     /// Fetches a snapshot.
     pub(super) fn fetch(&self, symbol: String, query: &str) {
-        if let Some((address, orders)) = self.address.as_ref().zip(self.orders.as_ref()) {
-            let _ = orders.send((symbol, address.with_query(query)));
-        }
+        let Some(address) = &self.address else { return };
+        let connection = self.connection.load(Ordering::Acquire);
+        let sent = match &self.orders {
+            Some(orders) => orders.send((connection, symbol, address.with_query(query))),
+            // Requested again after a pause.
+            None => return drop(self.failed.send((connection, symbol, None))),
+        };
+        // It cannot fail: the thread ends after this.
+        drop(sent);
     }
 
-    /// Returns the next snapshot that has arrived or failed.
-    pub(super) fn next_fetched(&self) -> Option<Fetched> {
-        self.fetched.try_recv().ok()
+    /// Returns the next snapshot of the present connection that has arrived or failed.
+    pub(super) fn next_fetched(&self) -> Option<(String, Option<Vec<u8>>)> {
+        let present = self.connection.load(Ordering::Acquire);
+        let mut fetched = self.fetched.try_iter().filter(|(connection, ..)| *connection == present);
+        fetched.next().map(|(_, symbol, body)| (symbol, body))
     }
 }
 
 struct Fetching {
     name: String,
     tls: Option<Tls>,
-    orders: Receiver<(String, Url)>,
+    orders: Receiver<Order>,
+    /// Orders that arrived during a pause.
+    waiting: VecDeque<Order>,
     done: Sender<Fetched>,
+    connection: Arc<AtomicU64>,
     events: Events,
 }
 
 impl Fetching {
-    fn run(self) {
+    fn run(mut self) {
         let mut failures = 0_u32;
-        while let Ok((symbol, url)) = self.orders.recv() {
+        while let Some((connection, symbol, url)) = self.next_order() {
+            if connection != self.connection.load(Ordering::Acquire) {
+                continue;
+            }
             let answer = get(&url, self.tls.as_ref(), &WebLimits::default());
             let (body, pause) = match answer {
                 Ok(HttpAnswer { status: 200, body, .. }) => {
@@ -77,11 +119,12 @@ impl Fetching {
                 }
                 Ok(HttpAnswer { status, retry_after, body }) => {
                     failures = failures.saturating_add(1);
-                    let said = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
+                    let said = one_line(&String::from_utf8_lossy(&body[..body.len().min(200)]));
                     self.warn(format_args!(
                         "the snapshot of {symbol} is refused with HTTP status {status}: {said}"
                     ));
-                    (None, retry_after.map_or_else(|| longer(failures), |asked| asked.min(LONGEST_ASKED)))
+                    let asked = retry_after.map(|asked| asked.clamp(PAUSE, LONGEST_ASKED));
+                    (None, asked.unwrap_or_else(|| longer(failures)))
                 }
                 Err(error) => {
                     failures = failures.saturating_add(1);
@@ -91,14 +134,34 @@ impl Fetching {
             };
             let has_failed = body.is_none();
             // After a failure the pause comes first: the result causes the next request.
-            if has_failed {
-                thread::sleep(pause);
-            }
-            if self.done.send((symbol, body)).is_err() {
+            if has_failed && !self.pause(pause) {
                 return;
             }
-            if !has_failed {
-                thread::sleep(pause);
+            if self.done.send((connection, symbol, body)).is_err() || (!has_failed && !self.pause(pause)) {
+                return;
+            }
+        }
+    }
+
+    /// Returns the next order; `None` at the end of the plant.
+    fn next_order(&mut self) -> Option<Order> {
+        self.waiting.pop_front().or_else(|| self.orders.recv().ok())
+    }
+
+    /// Waits. Returns `false` at the end of the plant.
+    fn pause(&mut self, pause: Duration) -> bool {
+        let until = instant() + pause;
+        loop {
+            match self.orders.recv_timeout(until.saturating_duration_since(instant())) {
+                Ok(order) => {
+                    // Of another connection than the earlier ones, which are void.
+                    if self.waiting.back().is_some_and(|last| last.0 != order.0) {
+                        self.waiting.clear();
+                    }
+                    self.waiting.push_back(order);
+                }
+                Err(RecvTimeoutError::Timeout) => return true,
+                Err(RecvTimeoutError::Disconnected) => return false,
             }
         }
     }

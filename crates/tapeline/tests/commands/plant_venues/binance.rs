@@ -78,7 +78,7 @@ pub(super) fn mark() -> Step {
     ))
 }
 
-fn is_mark(tick: &Value) -> bool {
+pub(super) fn is_mark(tick: &Value) -> bool {
     tick["fields"]["TRADE_ID"] == MARK
 }
 

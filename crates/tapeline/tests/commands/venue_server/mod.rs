@@ -44,6 +44,10 @@ pub(crate) trait Behaviour: Send {
     fn answer(&mut self, request: &str) -> Vec<String>;
     /// Answers a request for a snapshot by HTTPS.
     fn snapshot(&mut self, query: &str) -> Option<String>;
+    /// Refuses a request for a snapshot: the status and further headers in place of an answer.
+    fn refuse(&mut self) -> Option<String> {
+        None
+    }
     /// The true books.
     fn books(&self) -> &Books;
 }
@@ -149,6 +153,13 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>, shared: &Shared) -> io::R
 }
 
 fn answer_get(mut tls: Tls, head: &str, shared: &Shared) -> io::Result<()> {
+    let refused = lock(shared).behaviour.refuse();
+    if let Some(refused) = refused {
+        write!(tls, "HTTP/1.1 {refused}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
+        tls.flush()?;
+        tls.conn.send_close_notify();
+        return tls.flush();
+    }
     let path = head.split(' ').nth(1).unwrap_or_default();
     let body = lock(shared).behaviour.snapshot(path.split('?').nth(1).unwrap_or_default());
     let (status, body) = body.map_or(("400 Bad Request", String::new()), |body| ("200 OK", body));
