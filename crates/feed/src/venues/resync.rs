@@ -1,7 +1,8 @@
 //! New snapshots for books that are apart, and which books a message concerns that cannot be read.
 //!
 //! The first snapshot is requested at once. If the book is soon apart again, the next request waits, for a quarter of a second and then twice as long
-//! each time, up to half a minute: a venue whose messages are always wrong is not flooded with requests.
+//! each time, up to half a minute: a venue whose messages are always wrong is not flooded with requests. A snapshot that was requested on the stream and
+//! has not come for half a minute, as after a refusal, is requested again.
 
 use tapeline_nanos::Nanos;
 
@@ -23,6 +24,8 @@ pub(super) struct Resync {
     /// The pause after the last request, and the time at which it ends.
     pause_ns: u64,
     earliest: Nanos,
+    /// The time of the last request.
+    asked: Nanos,
 }
 
 impl Resync {
@@ -31,7 +34,13 @@ impl Resync {
         self.is_owed && (now >= self.earliest || self.earliest.0 - now.0 > LONGEST_PAUSE_NS)
     }
 
+    /// Returns `true` if what was requested should have come.
+    const fn is_late(&self, now: Nanos) -> bool {
+        now.0.saturating_sub(self.asked.0) >= LONGEST_PAUSE_NS
+    }
+
     fn requested(&mut self, now: Nanos) {
+        self.asked = now;
         let has_rested = now.0.saturating_sub(self.earliest.0) > LONGEST_PAUSE_NS;
         self.pause_ns =
             if has_rested { 0 } else { self.pause_ns * 2 }.clamp(FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
@@ -59,14 +68,17 @@ impl Core {
         if !std::mem::take(&mut self.owes_requests) {
             return;
         }
+        // Binance's snapshots come by HTTPS: who fetches them says when one has failed.
+        let is_awaited = self.settings.venue != CryptoVenue::Binance;
         let mut due = Vec::new();
         for (at, it) in self.instruments.iter_mut().enumerate() {
-            if now.map_or(it.resync.is_owed, |now| it.resync.is_due(now)) {
+            let is_late = |now| is_awaited && it.join == Join::Requested && it.resync.is_late(now);
+            if now.map_or(it.resync.is_owed, |now| it.resync.is_due(now) || is_late(now)) {
                 it.resync.requested(now.unwrap_or_default());
                 it.join = Join::Requested;
                 due.push(at);
             }
-            self.owes_requests |= it.resync.is_owed;
+            self.owes_requests |= it.resync.is_owed || is_awaited && it.join == Join::Requested;
         }
         if due.is_empty() {
             return;

@@ -210,3 +210,22 @@ fn pauses_between_requests_double_up_to_half_a_minute_and_end_with_peace() {
         assert_eq!(requests(&mut feed), resubscriptions(venue, &["XA"]));
     }
 }
+
+#[test]
+fn a_snapshot_that_does_not_come_on_the_stream_is_requested_again() {
+    for venue in [CryptoVenue::Coinbase, CryptoVenue::Kraken, CryptoVenue::Bitmex] {
+        let mut feed = joined(venue);
+        let second = |count: u64| Nanos((1_000 + count) * 1_000_000_000);
+        feed.arrives(second(0));
+        feed.apply(difference(venue, "XB", "99999999999999999999").as_bytes()).unwrap_err();
+        let asked = requests(&mut feed);
+        assert!(!asked.is_empty(), "{venue:?}");
+        feed.request_due(second(29));
+        assert_eq!(requests(&mut feed), [], "{venue:?}");
+        feed.request_due(second(30));
+        assert_eq!(requests(&mut feed), asked, "{venue:?}");
+        feed.apply(&snapshot(venue, "XB")).unwrap();
+        feed.request_due(second(90));
+        assert_eq!(requests(&mut feed), [], "{venue:?}");
+    }
+}

@@ -18,9 +18,9 @@ struct Refusing {
 }
 
 impl Refusing {
-    fn new(refusals: &[&'static str]) -> (Self, Receiver<Instant>) {
+    fn new(refusals: Vec<&'static str>) -> (Self, Receiver<Instant>) {
         let (asked, when) = channel();
-        (Self { venue: Binance::recorded(SNAPSHOT), refusals: refusals.to_vec().into_iter(), asked }, when)
+        (Self { venue: Binance::recorded(SNAPSHOT), refusals: refusals.into_iter(), asked }, when)
     }
 }
 
@@ -51,7 +51,7 @@ impl Behaviour for Refusing {
 fn refused_snapshots_are_requested_again_when_the_venue_says_so_or_with_pauses_that_double() {
     let refusals =
         ["429 Too Many Requests\r\nRetry-After: 2", "418 I'm a teapot\r\nRetry-After: 0", "503 Busy"];
-    let (venue, asked) = Refusing::new(&refusals);
+    let (venue, asked) = Refusing::new(Vec::from(refusals));
     let script = vec![
         Step::Send(difference(99, 100, "", "")),
         Step::AwaitSnapshots(1),
@@ -77,7 +77,7 @@ fn refused_snapshots_are_requested_again_when_the_venue_says_so_or_with_pauses_t
 
 #[test]
 fn a_new_connection_does_not_shorten_the_pause_that_the_venue_asked_for() {
-    let (venue, asked) = Refusing::new(&["429 Too Many Requests\r\nRetry-After: 3"]);
+    let (venue, asked) = Refusing::new(vec!["429 Too Many Requests\r\nRetry-After: 3"]);
     let script = vec![
         Step::Send(difference(99, 100, "", "")),
         Step::Hold,
