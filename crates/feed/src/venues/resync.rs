@@ -24,8 +24,6 @@ pub(super) struct Resync {
     /// The pause after the last request, and the time at which it ends.
     pause_ns: u64,
     earliest: Nanos,
-    /// The time of the last request.
-    asked: Nanos,
 }
 
 impl Resync {
@@ -34,13 +32,13 @@ impl Resync {
         self.is_owed && (now >= self.earliest || self.earliest.0 - now.0 > LONGEST_PAUSE_NS)
     }
 
-    /// Returns `true` if what was requested should have come.
+    /// Returns `true` if what was requested should have come, or if the clock was set back.
     const fn is_late(&self, now: Nanos) -> bool {
-        now.0.saturating_sub(self.asked.0) >= LONGEST_PAUSE_NS
+        let asked = self.earliest.0.saturating_sub(self.pause_ns);
+        now.0.abs_diff(asked) >= LONGEST_PAUSE_NS
     }
 
     fn requested(&mut self, now: Nanos) {
-        self.asked = now;
         let has_rested = now.0.saturating_sub(self.earliest.0) > LONGEST_PAUSE_NS;
         self.pause_ns =
             if has_rested { 0 } else { self.pause_ns * 2 }.clamp(FIRST_PAUSE_NS, LONGEST_PAUSE_NS);

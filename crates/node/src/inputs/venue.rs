@@ -58,11 +58,6 @@ impl Bytes for FromVenue {
     }
 }
 
-/// What a venue said, for one line of a log: control characters, such as line ends, are spaces.
-fn one_line(said: &str) -> String {
-    said.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
-}
-
 /// Returns the figures of a venue's feed for the counters; `None` for other protocols.
 pub(crate) fn figures(channel: &Channel) -> Option<VenueSnapshot> {
     let (connection, feed) = channel.venue_view()?;
@@ -190,7 +185,10 @@ impl VenueInput {
                 has_requests = true;
             }
             while let Some(refusal) = feed.next_refusal() {
-                say(Severity::Warning, &format_args!("the venue refuses a request: {}", one_line(&refusal)));
+                say(
+                    Severity::Warning,
+                    &format_args!("the venue refuses a request: {}", refusal.escape_debug()),
+                );
             }
             if has_requests {
                 self.thread.unpark();

@@ -11,7 +11,7 @@ use tapeline_measure::{instant, utc_now};
 use tapeline_wire::web_client::{WebError, WebLimits, WebReceived, WebSocketClient};
 
 use super::snapshots::Snapshots;
-use super::{FromVenue, Numbered, one_line};
+use super::{FromVenue, Numbered};
 use crate::Error;
 use crate::config::VenueStream;
 use crate::events::{Events, Kind, Severity};
@@ -76,7 +76,7 @@ impl Following {
         snapshots.connected(connection);
         self.put(FromVenue::Connected(connection))?;
         let ended = self.follow_until_cut(socket, connection, snapshots)?;
-        self.say(Severity::Warning, &format_args!("{}; connecting again", one_line(&ended)));
+        self.say(Severity::Warning, &format_args!("{ended}; connecting again"));
         self.put(FromVenue::Cut)
     }
 
@@ -127,7 +127,7 @@ impl Following {
                     return Ok("the venue closed the connection".to_owned());
                 }
                 Ok(WebReceived::Closed(reason)) => {
-                    return Ok(format!("the venue closed the connection: {reason}"));
+                    return Ok(format!("the venue closed the connection: {}", reason.escape_debug()));
                 }
                 Err(error) => return Ok(text(&error)),
             }

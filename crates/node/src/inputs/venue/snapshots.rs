@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender};
 use std::thread;
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ use tapeline_measure::{instant, utc_now};
 use tapeline_wire::tls::Tls;
 use tapeline_wire::web_client::{HttpAnswer, Url, WebLimits, get};
 
-use super::one_line;
 use crate::Error;
 use crate::config::VenueStream;
 use crate::events::{Events, Kind, Severity};
@@ -31,9 +30,9 @@ type Fetched = (u64, String, Option<Vec<u8>>);
 /// does not shorten the pause that the venue has asked for. It ends when this is dropped, after the request in progress.
 pub(super) struct Snapshots {
     address: Option<Url>,
-    orders: Option<Sender<Order>>,
+    orders: Sender<Order>,
     fetched: Receiver<Fetched>,
-    /// For orders that there is no thread for.
+    /// For orders without a thread.
     failed: Sender<Fetched>,
     /// The number of the present connection: orders of earlier ones are void.
     connection: Arc<AtomicU64>,
@@ -63,8 +62,7 @@ impl Snapshots {
                 "feed {name}: cannot start the thread that fetches snapshots: {error}"
             ));
         }
-        let is_running = matches!(started, Some(Ok(_)));
-        Self { address, orders: is_running.then_some(to_fetch), fetched, failed: done, connection }
+        Self { address, orders: to_fetch, fetched, failed: done, connection }
     }
 
     /// A new connection: the orders of earlier ones are void.
@@ -76,13 +74,11 @@ impl Snapshots {
     pub(super) fn fetch(&self, symbol: String, query: &str) {
         let Some(address) = &self.address else { return };
         let connection = self.connection.load(Ordering::Acquire);
-        let sent = match &self.orders {
-            Some(orders) => orders.send((connection, symbol, address.with_query(query))),
-            // Requested again after a pause.
-            None => return drop(self.failed.send((connection, symbol, None))),
-        };
-        // It cannot fail: the thread ends after this.
-        drop(sent);
+        let sent = self.orders.send((connection, symbol, address.with_query(query)));
+        if let Err(SendError((connection, symbol, _))) = sent {
+            // The thread did not start: it is requested again after a pause.
+            let _ = self.failed.send((connection, symbol, None));
+        }
     }
 
     /// Returns the next snapshot of the present connection that has arrived or failed.
@@ -119,9 +115,10 @@ impl Fetching {
                 }
                 Ok(HttpAnswer { status, retry_after, body }) => {
                     failures = failures.saturating_add(1);
-                    let said = one_line(&String::from_utf8_lossy(&body[..body.len().min(200)]));
+                    let said = String::from_utf8_lossy(&body[..body.len().min(200)]);
                     self.warn(format_args!(
-                        "the snapshot of {symbol} is refused with HTTP status {status}: {said}"
+                        "the snapshot of {symbol} is refused with HTTP status {status}: {}",
+                        said.escape_debug()
                     ));
                     let asked = retry_after.map(|asked| asked.clamp(PAUSE, LONGEST_ASKED));
                     (None, asked.unwrap_or_else(|| longer(failures)))
