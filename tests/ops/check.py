@@ -386,13 +386,13 @@ def thread_hangs(world):
         world.clears("TapelineTicksMissed", plant)
 
 
-def hosts(world, name, rate="20k", stale_after="1s"):
+def hosts(world, name, rate="20k"):
     """A plant with a bridge and an exchange, and one below of it that keeps a journal."""
     server, line = free_port(), f"127.0.0.1:{free_port(socket.SOCK_DGRAM)}"
     journal = '[journal]\nfolder = "journal"\n'
     above = Plant(world, f"{name}-above", f'{journal}[bridge]\nplant = "OPS"\nport = {server}\n[[bridge.line]]\naddress = "{line}"\n')
     above.exchange(rate=rate)
-    upstream = f'[[upstream]]\nplant = "OPS"\nserver = "127.0.0.1:{server}"\nstart = "epoch"\nstale_after = "{stale_after}"\nreceive_buffer = "64KiB"\n'
+    upstream = f'[[upstream]]\nplant = "OPS"\nserver = "127.0.0.1:{server}"\nstart = "epoch"\nstale_after = "1s"\nreceive_buffer = "64KiB"\n'
     below = Plant(world, f"{name}-below", f'{journal}{upstream}[[upstream.line]]\naddress = "{line}"\n', feed=False)
     until("ticks of the plant above", lambda: world.query(f'tapeline_upstream_sequence{{instance="{below.web}"}} > 100'))
     return above, below
@@ -414,9 +414,12 @@ def firewall_keeps_out_of_the_catch_up_server(world):
 
 @fault("TapelineUpstreamCaughtUp")
 def lines_lose_too_much(world):
-    _above, below = hosts(world, "lossy-line", rate="50k")
+    above, below = hosts(world, "lossy-line", rate="50k")
+    sent = f'tapeline_bridge_sequence{{instance="{above.web}"}}'
     below.process.send_signal(signal.SIGSTOP)
-    time.sleep(3)
+    # More than re-requests bring.
+    last = float(world.query(sent)[0]["value"][1]) + 50_000
+    until("ticks of the plant above", lambda: world.query(f"{sent} > {last}"))
     below.process.send_signal(signal.SIGCONT)
     world.fires("TapelineUpstreamCaughtUp", below)
     world.clears("TapelineUpstreamCaughtUp", below)
