@@ -24,5 +24,6 @@ mod streams;
 mod tcp;
 mod udp;
 mod vectors;
+mod web_client;
 mod world;
 mod zmtp;

@@ -8,7 +8,8 @@
 //! | `request.rs` | one HTTP request |
 //! | `headers.rs` | headers that a user chooses |
 //!
-//! Every wait has a limit, and so has every buffer: a server can neither hold the thread nor fill the memory.
+//! Every wait for a server has a limit, however slowly the server sends, and so has every buffer: it can neither hold the thread nor fill the memory.
+//! The name is looked up by the system's resolver, in its own time (`resolv.conf`).
 
 mod connection;
 mod headers;
@@ -27,7 +28,8 @@ pub use websocket::{WebReceived, WebSocketClient, WebText};
 /// Limits of a connection to a web server.
 #[derive(Clone, Copy, Debug)]
 pub struct WebLimits {
-    /// Maximum time to connect, and again to get the server's answer.
+    /// Maximum time to connect, again for the handshake of TLS, and again to get the server's answer. A read that begins within the time may
+    /// take as long again.
     pub answer_time: Duration,
     /// Maximum size of a message or an answer, in bytes.
     pub longest: usize,

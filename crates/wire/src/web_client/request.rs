@@ -68,10 +68,10 @@ fn exchange(
     headers: &str,
     document: &[u8],
 ) -> Result<HttpAnswer, WebError> {
-    let until = tapeline_measure::instant() + limits.answer_time;
     let failed = |cause| WebError::Connection { host: url.authority(), cause };
     let wrong = |what| WebError::Http { host: url.authority(), what };
     let mut connection = WebConnection::dial(url, tls, limits)?;
+    connection.socket().begin(limits.answer_time).map_err(failed)?;
     let head = format!(
         "{method} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: tapeline/{}\r\n{headers}Connection: close\r\n\r\n",
         url.path(),
@@ -87,11 +87,6 @@ fn exchange(
             Parsed::Wrong(what) => return Err(wrong(what)),
             Parsed::Incomplete => {}
         }
-        let left = until.saturating_duration_since(tapeline_measure::instant());
-        if left.is_zero() {
-            return Err(wrong("the server did not answer in time"));
-        }
-        connection.set_read_time(left).map_err(failed)?;
         let count = match connection.read(&mut room) {
             Ok(count) => count,
             // Many servers close without a closing message of TLS; what is missing then is found below.

@@ -15,7 +15,6 @@ use crate::tls::Tls;
 pub struct WebSocketClient {
     socket: WebSocket<WebConnection>,
     host: String,
-    read_time: Duration,
 }
 
 shown!(WebSocketClient, it => host: it.host);
@@ -38,7 +37,7 @@ impl WebText {
 pub enum WebReceived {
     /// A text message.
     Text(WebText),
-    /// A ping or a pong, or a message that is not text: the server is alive.
+    /// A ping or a pong, a message that is not text, or a part of a message: the server is alive.
     Alive,
     /// Nothing within the time.
     Nothing,
@@ -67,7 +66,7 @@ impl WebSocketClient {
             }
             HandshakeError::Failure(cause) => refused(cause.to_string()),
         })?;
-        Ok(Self { socket, host, read_time: limits.answer_time })
+        Ok(Self { socket, host })
     }
 
     /// Waits for a message, for at most `time`. Pings of the server are answered.
@@ -75,10 +74,7 @@ impl WebSocketClient {
     /// # Errors
     /// [`WebError`]: the connection can no longer be used.
     pub fn receive(&mut self, time: Duration) -> Result<WebReceived, WebError> {
-        if time != self.read_time {
-            self.socket.get_ref().set_read_time(time).map_err(|cause| self.broken(cause))?;
-            self.read_time = time;
-        }
+        let before = self.begin(time)?;
         match self.socket.read() {
             Ok(Message::Text(text)) => Ok(WebReceived::Text(WebText(text))),
             Ok(Message::Close(frame)) => {
@@ -87,7 +83,10 @@ impl WebSocketClient {
                 Ok(WebReceived::Closed(frame.map_or_else(String::new, |frame| frame.to_string())))
             }
             Ok(_) => Ok(WebReceived::Alive),
-            Err(tungstenite::Error::Io(cause)) if is_time_out(&cause) => Ok(WebReceived::Nothing),
+            Err(tungstenite::Error::Io(cause)) if is_time_out(&cause) => {
+                let is_part = self.socket.get_mut().socket().received() > before;
+                Ok(if is_part { WebReceived::Alive } else { WebReceived::Nothing })
+            }
             Err(tungstenite::Error::Io(cause)) => Err(self.broken(cause)),
             Err(tungstenite::Error::ConnectionClosed) => Ok(WebReceived::Closed(String::new())),
             Err(cause) => Err(self.broke(cause.to_string())),
@@ -116,7 +115,19 @@ impl WebSocketClient {
         let _ = self.socket.flush();
     }
 
+    /// Begins an exchange; returns the number of bytes received before it.
+    fn begin(&mut self, time: Duration) -> Result<u64, WebError> {
+        let socket = self.socket.get_mut().socket();
+        let before = socket.received();
+        match socket.begin(time) {
+            Ok(()) => Ok(before),
+            Err(cause) => Err(self.broken(cause)),
+        }
+    }
+
     fn write(&mut self, message: Message) -> Result<(), WebError> {
+        let time = self.socket.get_mut().socket().read_time();
+        self.begin(time)?;
         match self.socket.send(message) {
             Ok(()) => Ok(()),
             Err(tungstenite::Error::Io(cause)) => Err(self.broken(cause)),
