@@ -295,12 +295,19 @@ def feed_has_more_symbols_than_items(world):
     world.clears("TapelineItemsRefused", plant)
 
 
+SNAPSHOT = {"type": "snapshot", "product_id": "BTC-USD", "bids": [["1", "2"]], "asks": [["3", "4"]]}
+
+
+def coinbase(port, *symbols):
+    """The feed of a plant that follows a venue of this machine."""
+    url = f"ws://127.0.0.1:{port}/"
+    return f'[[feed]]\nname = "coinbase"\nprotocol = "coinbase"\nurl = "{url}"\nsymbols = {json.dumps(symbols)}\n'
+
+
 @fault("TapelineBookApart")
 def venue_does_not_know_a_symbol(world):
-    snapshot = {"type": "snapshot", "product_id": "BTC-USD", "bids": [["1", "2"]], "asks": [["3", "4"]]}
-    with venue(snapshot) as port:
-        feed = f'[[feed]]\nname = "coinbase"\nprotocol = "coinbase"\nurl = "ws://127.0.0.1:{port}/"\n'
-        plant = Plant(world, "venue", f'{feed}symbols = ["BTC-USD", "NO-SUCH"]\n', feed=False)
+    with venue(SNAPSHOT) as port:
+        plant = Plant(world, "venue", coinbase(port, "BTC-USD", "NO-SUCH"), feed=False)
         world.fires("TapelineBookApart", plant)
         apart = world.query(f'tapeline_venue_book_joined{{instance="{plant.web}"}} == 0')
         assert [one["metric"]["symbol"] for one in apart] == ["NO-SUCH"], apart
@@ -309,6 +316,16 @@ def venue_does_not_know_a_symbol(world):
         plant.start()
         world.clears("TapelineBookApart", plant)
         until("the book", lambda: world.query(f'tapeline_venue_book_joined{{instance="{plant.web}"}} == 1'))
+
+
+@fault("TapelineVenueSilent")
+def venue_sends_nothing_more(world):
+    with venue(SNAPSHOT) as port:
+        plant = Plant(world, "quiet", coinbase(port, "BTC-USD"), feed=False)
+        world.fires("TapelineVenueSilent", plant)
+        plant.kill()
+        plant.start()
+        world.clears("TapelineVenueSilent", plant)
 
 
 @fault("TapelineSourceAway")
@@ -605,18 +622,17 @@ def plant_loses_its_core(world):
 
 def dashboard(world):
     """Every query of the dashboard gives data of a plant that has every part, or of one on another host."""
-    snapshot = {"type": "snapshot", "product_id": "BTC-USD", "bids": [["1", "2"]], "asks": [["3", "4"]]}
-    with venue(snapshot) as coinbase:
-        asked_by_dashboard(world, coinbase)
+    with venue(SNAPSHOT) as venue_port:
+        asked_by_dashboard(world, venue_port)
 
 
-def asked_by_dashboard(world, coinbase):
+def asked_by_dashboard(world, venue_port):
     port, provider = free_port(), free_port()
     text = (
         f'[[service]]\nname = "RATES"\nid = 2\nproviders = ["adh1"]\n[[provider]]\nname = "adh1"\nservers = ["127.0.0.1:{provider}"]\n'
         f'[[service]]\nname = "FX"\nid = 3\n[publishers]\nport = {port}\n[journal]\nfolder = "journal"\n'
         '[kdb]\nport = 0\n[[kdb.table]]\nname = "quote"\nrows = "quotes"\ncolumns = ["time timespan", "sym symbol", "bid float BID"]\n'
-        f'[[feed]]\nname = "coinbase"\nprotocol = "coinbase"\nurl = "ws://127.0.0.1:{coinbase}/"\nsymbols = ["BTC-USD"]\n'
+        f"{coinbase(venue_port, 'BTC-USD')}"
     )
     plant = Plant(world, "whole", text, hub="[hub.zeromq]\nport = 0\n")
     plant.exchange(rate="5k")

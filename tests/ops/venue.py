@@ -17,7 +17,7 @@ def length(count):
 
 @contextlib.contextmanager
 def venue(*messages):
-    """The port of a venue that sends these messages on each connection, and then nothing."""
+    """The port of a venue that sends these messages on each connection, and then answers pings."""
 
     class Venue(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -29,15 +29,26 @@ def venue(*messages):
             self.send_header("Connection", "Upgrade")
             self.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
             self.end_headers()
-            # The subscription begins to arrive; what else the plant sends is not looked at.
-            self.rfile.read(1)
-            for message in messages:
-                text = json.dumps(message).encode()
-                self.wfile.write(b"\x81" + length(len(text)) + text)
-            self.wfile.flush()
-            while self.rfile.read(1):
-                pass
+            for number, opcode in enumerate(self.frames()):
+                if number == 0:
+                    # The subscription.
+                    for message in messages:
+                        text = json.dumps(message).encode()
+                        self.wfile.write(b"\x81" + length(len(text)) + text)
+                elif opcode == 9:
+                    # A pong for a ping without contents.
+                    self.wfile.write(b"\x8a\x00")
+                self.wfile.flush()
             self.close_connection = True
+
+        def frames(self):
+            """The opcodes of the plant's frames, until it has gone; their contents are not looked at."""
+            while len(head := self.rfile.read(2)) == 2:
+                count = head[1] & 127
+                if count > 125:
+                    count = int.from_bytes(self.rfile.read(2 if count == 126 else 8), "big")
+                self.rfile.read(4 + count)
+                yield head[0] & 15
 
         def log_message(self, *_):
             pass

@@ -221,7 +221,8 @@ fn difference(
     };
     let known = it.update;
     let (is_old, continues) = match (members.before, is_first) {
-        (Some(_), true) => (last < known, first <= known),
+        // `pu` = `lastUpdateId`: none is missing, though the documentation does not name the case.
+        (Some(before), true) => (last < known, first <= known || before == known),
         (Some(before), false) => (last < known, before == known),
         (None, true) => (last <= known, first <= known.saturating_add(1)),
         (None, false) => (last <= known, first == known.saturating_add(1)),
@@ -231,8 +232,9 @@ fn difference(
         return Ok(());
     }
     if !continues {
-        let last = members.before.unwrap_or(first.saturating_sub(1));
-        core.gap(at, GapKind::Updates { first: known.saturating_add(1), last });
+        let missing = known.saturating_add(1);
+        let last = members.before.unwrap_or(first.saturating_sub(1)).max(missing);
+        core.gap(at, GapKind::Updates { first: missing, last });
         wait(core, at, bytes);
         return Ok(());
     }

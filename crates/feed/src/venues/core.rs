@@ -106,6 +106,8 @@ pub(super) struct Core {
     pub(super) kind: u8,
     /// `true` if requests for snapshots wait until their pause has passed.
     pub(super) owes_requests: bool,
+    /// When a snapshot that had not come was last requested again.
+    pub(super) late_requested: Nanos,
 }
 
 impl Core {
@@ -284,6 +286,7 @@ impl VenueFeed {
                 arrived: None,
                 kind: letter::OTHER,
                 owes_requests: false,
+                late_requested: Nanos(0),
             },
             reading: Reading::default(),
             levels: Levels::default(),
@@ -306,6 +309,7 @@ impl VenueFeed {
             CryptoVenue::Kraken => kraken::subscribe(&mut self.core),
             CryptoVenue::Bitmex => bitmex::subscribe(&mut self.core),
         }
+        self.core.subscribed();
     }
 
     /// Ends a connection: all books are apart, and requests that were not taken are void.

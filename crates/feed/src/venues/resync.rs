@@ -2,7 +2,8 @@
 //!
 //! The first snapshot is requested at once. If the book is soon apart again, the next request waits, for a quarter of a second and then twice as long
 //! each time, up to half a minute: a venue whose messages are always wrong is not flooded with requests. A snapshot that was requested on the stream and
-//! has not come for half a minute, as after a refusal, is requested again.
+//! has not come for half a minute, as after a refusal, is requested again, by itself: some venues refuse a whole request for one symbol in it. This
+//! holds for the subscriptions at the begin of a connection too.
 
 use tapeline_nanos::Nanos;
 
@@ -15,6 +16,8 @@ use super::{binance, bitmex, coinbase, kraken};
 /// The first and the longest pause between two requests for the snapshot of one book.
 const FIRST_PAUSE_NS: u64 = 250_000_000;
 const LONGEST_PAUSE_NS: u64 = 30_000_000_000;
+/// The pause between two requests for snapshots that have not come.
+const LATE_PAUSE_NS: u64 = 250_000_000;
 
 /// The requests for the snapshots of one book.
 #[derive(Debug, Default)]
@@ -24,6 +27,8 @@ pub(super) struct Resync {
     /// The pause after the last request, and the time at which it ends.
     pause_ns: u64,
     earliest: Nanos,
+    /// `true` if the snapshot comes with a subscription whose time is not known yet.
+    is_subscribed: bool,
 }
 
 impl Resync {
@@ -33,7 +38,10 @@ impl Resync {
     }
 
     /// Returns `true` if what was requested should have come, or if the clock was set back.
-    const fn is_late(&self, now: Nanos) -> bool {
+    const fn is_late(&mut self, now: Nanos) -> bool {
+        if self.is_subscribed {
+            (self.is_subscribed, self.earliest) = (false, now);
+        }
         let asked = self.earliest.0.saturating_sub(self.pause_ns);
         now.0.abs_diff(asked) >= LONGEST_PAUSE_NS
     }
@@ -43,16 +51,28 @@ impl Resync {
         self.pause_ns =
             if has_rested { 0 } else { self.pause_ns * 2 }.clamp(FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
         self.earliest = Nanos(now.0.saturating_add(self.pause_ns));
-        self.is_owed = false;
+        (self.is_owed, self.is_subscribed) = (false, false);
     }
 
     /// The book is joined.
     pub(super) const fn done(&mut self) {
-        self.is_owed = false;
+        (self.is_owed, self.is_subscribed) = (false, false);
     }
 }
 
 impl Core {
+    /// The subscriptions of a new connection request the snapshots of all books, if they come on the stream.
+    pub(super) fn subscribed(&mut self) {
+        if self.settings.venue == CryptoVenue::Binance {
+            return;
+        }
+        for it in &mut self.instruments {
+            it.join = Join::Requested;
+            it.resync.is_subscribed = true;
+        }
+        self.owes_requests = true;
+    }
+
     /// Sets a book apart, and requests its snapshot, after a pause if one was requested just now.
     pub(super) fn resync(&mut self, at: usize) {
         let it = &mut self.instruments[at];
@@ -68,24 +88,44 @@ impl Core {
         }
         // Binance's snapshots come by HTTPS: who fetches them says when one has failed.
         let is_awaited = self.settings.venue != CryptoVenue::Binance;
-        let mut due = Vec::new();
+        let (mut due, mut late) = (Vec::new(), None);
+        let asks_late = |now: Nanos| is_awaited && now.0.abs_diff(self.late_requested.0) >= LATE_PAUSE_NS;
         for (at, it) in self.instruments.iter_mut().enumerate() {
-            let is_late = |now| is_awaited && it.join == Join::Requested && it.resync.is_late(now);
-            if now.map_or(it.resync.is_owed, |now| it.resync.is_due(now) || is_late(now)) {
-                it.resync.requested(now.unwrap_or_default());
-                it.join = Join::Requested;
+            if now.map_or(it.resync.is_owed, |now| it.resync.is_due(now)) {
                 due.push(at);
+            } else if let Some(now) = now
+                && is_awaited
+                && it.join == Join::Requested
+                && it.resync.is_late(now)
+                && asks_late(now)
+            {
+                late.get_or_insert(at);
             }
             self.owes_requests |= it.resync.is_owed || is_awaited && it.join == Join::Requested;
         }
-        if due.is_empty() {
+        if late.is_some() {
+            self.late_requested = now.unwrap_or_default();
+        }
+        self.request_again(&due, now);
+        self.request_again(late.as_slice(), now);
+    }
+
+    fn request_again(&mut self, books: &[usize], now: Option<Nanos>) {
+        if books.is_empty() {
             return;
         }
+        for at in books {
+            let it = &mut self.instruments[*at];
+            it.resync.requested(now.unwrap_or_default());
+            it.join = Join::Requested;
+        }
+        // With time these may be late.
+        self.owes_requests |= self.settings.venue != CryptoVenue::Binance;
         match self.settings.venue {
-            CryptoVenue::Binance => binance::resubscribe(self, &due),
-            CryptoVenue::Coinbase => coinbase::resubscribe(self, &due),
-            CryptoVenue::Kraken => kraken::resubscribe(self, &due),
-            CryptoVenue::Bitmex => bitmex::resubscribe(self, &due),
+            CryptoVenue::Binance => binance::resubscribe(self, books),
+            CryptoVenue::Coinbase => coinbase::resubscribe(self, books),
+            CryptoVenue::Kraken => kraken::resubscribe(self, books),
+            CryptoVenue::Bitmex => bitmex::resubscribe(self, books),
         }
     }
 

@@ -229,3 +229,32 @@ fn a_snapshot_that_does_not_come_on_the_stream_is_requested_again() {
         assert_eq!(requests(&mut feed), [], "{venue:?}");
     }
 }
+
+#[test]
+fn a_subscription_that_is_refused_is_made_again_for_each_book_by_itself() {
+    for venue in [CryptoVenue::Coinbase, CryptoVenue::Kraken, CryptoVenue::Bitmex] {
+        let mut feed = VenueFeed::new(VenueSettings::new(venue, SYMBOLS));
+        let at = |ms: u64| Nanos(1_000_000_000_000 + ms * 1_000_000);
+        let asked = |feed: &mut VenueFeed, ms| {
+            feed.request_due(at(ms));
+            requests(feed)
+        };
+        feed.connected();
+        assert!(!asked(&mut feed, 0).is_empty(), "{venue:?}: the subscription");
+        assert_eq!(asked(&mut feed, 29_999), [], "{venue:?}");
+        assert_eq!(asked(&mut feed, 30_000), resubscriptions(venue, &["XA"]));
+        assert_eq!(asked(&mut feed, 30_249), [], "{venue:?}");
+        assert_eq!(asked(&mut feed, 30_250), resubscriptions(venue, &["XB"]));
+        feed.apply(&snapshot(venue, "XB")).unwrap();
+        // The venue does not know the other one.
+        assert_eq!(asked(&mut feed, 59_999), [], "{venue:?}");
+        assert_eq!(asked(&mut feed, 60_000), resubscriptions(venue, &["XA"]));
+        // A new connection begins anew.
+        feed.disconnected();
+        assert_eq!(asked(&mut feed, 95_000), [], "{venue:?}");
+        feed.connected();
+        assert!(!asked(&mut feed, 95_000).is_empty(), "{venue:?}");
+        assert_eq!(asked(&mut feed, 124_000), [], "{venue:?}");
+        assert_eq!(asked(&mut feed, 125_000), resubscriptions(venue, &["XA"]));
+    }
+}
