@@ -232,8 +232,11 @@ def plant_is_killed(world):
 def exchange_is_silent(world):
     plant = Plant(world, "silent")
     world.fires("TapelineServiceDown", plant)
+    # Nothing since the start, too.
+    world.fires("TapelineFeedStale", plant)
     exchange = plant.exchange()
     world.clears("TapelineServiceDown", plant)
+    world.clears("TapelineFeedStale", plant)
     exchange.kill()
     world.fires("TapelineFeedStale", plant)
     plant.exchange()

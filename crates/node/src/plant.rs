@@ -218,13 +218,21 @@ impl Plant {
     #[must_use]
     pub fn run(self, until_end_of_session: bool) -> Ended {
         let Self { config, mut running, threads, at_end, .. } = self;
+        let (ring, events) = (config.ring.clone(), running.events.clone());
+        events.note(format_args!("the plant begins: ring {ring}, process {}", std::process::id()));
         let refused = running.run(&config, until_end_of_session).err();
         if let Some(at_end) = at_end {
             at_end();
         }
         let mut report = running.report(&config, refused.as_ref());
         let mut failed = Failed::default();
+        let why = match (&refused, running.stop.is_requested()) {
+            (Some(refused), _) => refused.to_string(),
+            (None, true) => "somebody asked it to (SIGTERM or SIGINT)".to_owned(),
+            (None, false) => "its feeds have ended their sessions".to_owned(),
+        };
         threads.end(running, &mut report, &mut failed);
+        events.note(format_args!("the plant ends: ring {ring}, after tick {}: {why}", report.ticks));
         Ended { report, refused, failed: failed.0 }
     }
 }
@@ -684,9 +692,9 @@ impl Running {
             let who =
                 tapeline_ring::inspect(name).map(|view| crate::report::evicted(&view)).unwrap_or_default();
             let count = evicted - self.evicted;
-            let readers = if count == 1 { "1 subscriber".to_owned() } else { format!("{count} subscribers") };
+            let readers = if count == 1 { "reader was" } else { "readers were" };
             self.events.warning(format_args!(
-                "{readers} of the ring {name} read nothing for the stall limit and lost their position: {who}"
+                "{count} {readers} evicted from the ring {name}, after reading nothing for the stall limit: {who}"
             ));
             self.evicted = evicted;
         }

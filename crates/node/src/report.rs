@@ -450,10 +450,10 @@ pub fn slowest(view: &tapeline_ring::Snapshot) -> String {
             )
         }
         Some(slow) => format!(
-            "subscriber {} (process {}) has not released {} bytes; end it, or let it go on (`ps -o stat,cmd -p {}`: T is stopped, `kill -CONT {}`)",
+            "reader {} (process {}) has not released {} bytes; end it, or let it go on (`ps -o stat,cmd -p {}`: T is stopped, `kill -CONT {}`)",
             slow.label, slow.pid, slow.lag_bytes, slow.pid, slow.pid
         ),
-        None => "no subscriber is registered".to_owned(),
+        None => "no reader is registered".to_owned(),
     }
 }
 

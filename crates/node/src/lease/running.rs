@@ -399,7 +399,7 @@ impl Keeping {
         self.snapshot.problem = problem.clone().unwrap_or_default();
         match &problem {
             Some(problem) => self.events.warning(format_args!("lease: {problem}")),
-            None => self.events.info("lease: that is over"),
+            None => self.events.note("lease: all witnesses answer in time again"),
         }
         self.said.problem = problem;
     }

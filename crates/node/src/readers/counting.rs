@@ -23,6 +23,7 @@ use crate::events::Events;
 use crate::hub::counting::{HubFigures, Merged};
 use crate::lease::Term;
 use crate::readers::reader::Pulse;
+use crate::readers::web;
 use crate::stat::file::CountersFile;
 use crate::stat::snapshot::{
     Backpressure, FeedSnapshot, Hub, Journal, LATE_NS, LAYOUT, Outlet, Part, Process, ReaderSnapshot,
@@ -318,15 +319,21 @@ impl Counter {
                 (true, None) => {
                     self.silent.push(thread.name);
                     let seconds = silent_ns / 1_000_000_000;
+                    let why = match web::health::holder(&self.snapshot) {
+                        Some(reader) if thread.name == "plant" => {
+                            format!("it waits for reader {reader} of the full ring")
+                        }
+                        _ => "it hangs, or gets no processor time".to_owned(),
+                    };
+                    let name = thread.name;
                     self.events.warning(format_args!(
-                        "the thread {} has reported nothing for {seconds} s: it hangs, or gets no processor time",
-                        thread.name
+                        "the thread {name} has reported nothing for {seconds} s: {why}"
                     ));
                 }
                 (false, Some(at)) => {
                     self.silent.remove(at);
                     if !thread.ended {
-                        self.events.warning(format_args!("the thread {} reports again", thread.name));
+                        self.events.note(format_args!("the thread {} reports again", thread.name));
                     }
                 }
                 _ => {}

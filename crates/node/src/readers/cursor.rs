@@ -7,7 +7,7 @@ use tapeline_plant::tick::Tick;
 use crate::Error;
 use crate::events::Events;
 use crate::journal::Gate;
-use crate::ticks::{Lost, Next, OnRing, Position};
+use crate::ticks::{Next, OnRing, Position};
 
 /// A reader's position in a plant's ticks.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) enum Read<'a> {
     /// The plant has ended, and everything was read.
     End,
     /// The plant continued without this reader.
-    Lost(Lost),
+    Lost,
 }
 
 impl<T: Position> RingCursor<T> {
@@ -70,7 +70,7 @@ impl<T: Position> RingCursor<T> {
             Next::Tick(tick) => tick,
             Next::Nothing => return Ok(Read::Nothing),
             Next::End => return Ok(Read::End),
-            Next::Lost(lost) => return Ok(Read::Lost(lost)),
+            Next::Lost(_) => return Ok(Read::Lost),
         };
         let seq = tick.header.seq;
         if seq < awaited && !seq.is_outside() {
@@ -98,13 +98,12 @@ impl<T: Position> RingCursor<T> {
     ///
     /// # Errors
     /// The ring belongs to another plant now.
-    pub(crate) fn rejoin(&mut self, lost: &Lost) -> crate::Result<()> {
+    pub(crate) fn rejoin(&mut self) -> crate::Result<()> {
         self.events.warning(format_args!(
-            "{} has read nothing for the plant's stall_limit and lost its position on the ring {} at {}: \
+            "{} has read nothing for the plant's stall_limit and was evicted from the ring {}: \
              it continues with what the ring still holds",
             self.reader,
-            self.ticks.ring(),
-            lost.position
+            self.ticks.ring()
         ));
         // Another plant numbers its ticks and items from 1 again, and they would be taken for the earlier
         // ones.
@@ -123,7 +122,7 @@ pub fn losses(rejoined: u64, missing: u64) -> String {
         return String::new();
     }
     let (times, missing) = (thousands(rejoined), thousands(missing));
-    format!("; lost its position on the ring {times} times, and missed {missing} ticks")
+    format!("; was evicted from the ring {times} times, and missed {missing} ticks")
 }
 
 pub(crate) fn another_plant() -> Error {
@@ -167,7 +166,7 @@ mod tests {
             assert!(matches!(place.next(Seq(seq)).unwrap(), Read::Tick(tick) if tick.header.seq == Seq(seq)));
         }
         publish(&mut publisher, read + 1..=3_000);
-        assert!(matches!(place.next(Seq(read + 1)).unwrap(), Read::Lost(_)));
+        assert!(matches!(place.next(Seq(read + 1)).unwrap(), Read::Lost));
         (place, publisher)
     }
 
@@ -176,8 +175,8 @@ mod tests {
     }
 
     fn rejoin(place: &mut RingCursor) -> crate::Result<()> {
-        let Read::Lost(lost) = place.next(Seq(4))? else { panic!("it has its place") };
-        place.rejoin(&lost)
+        let Read::Lost = place.next(Seq(4))? else { panic!("it has its place") };
+        place.rejoin()
     }
 
     #[test]

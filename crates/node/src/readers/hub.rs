@@ -229,7 +229,8 @@ impl RunningHub {
                 let ended = ended.and_then(|()| program.run());
                 if let Err(error) = &ended {
                     // The plant continues without its hub; a report at the plant's end would be too late.
-                    events.warning(format_args!("the hub has ended early: {error:#}"));
+                    let hint = error.hint().map(str::to_owned);
+                    events.error(format_args!("the hub has ended early: {error:#}"), hint);
                 }
                 let report = program.end(address);
                 ended.map(|()| report)

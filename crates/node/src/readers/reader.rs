@@ -79,7 +79,8 @@ impl<R: Default + Send + 'static> Reader<R> {
                 let ended = read(ring, subscriber, signs);
                 if let Err(error) = &ended {
                     // The plant continues without this reader; a report at the plant's end would be too late.
-                    events.warning(format_args!("{name} has ended early: {error:#}"));
+                    let hint = error.hint().map(str::to_owned);
+                    events.error(format_args!("{name} has ended early: {error:#}"), hint);
                 }
                 ended
             })

@@ -88,7 +88,7 @@ impl SequenceCursor {
                 }
                 Read::Nothing => break,
                 Read::End => return Ok((taken, true)),
-                Read::Lost(lost) => self.ring.rejoin(&lost)?,
+                Read::Lost => self.ring.rejoin()?,
             }
         }
         Ok((taken, false))

@@ -63,6 +63,8 @@ pub enum SourceNote {
         taken_over: usize,
         /// Items of the publisher without a source now.
         unserved: usize,
+        /// The names of a few items of the service without a source.
+        such_as: Vec<String>,
     },
     /// A provider offers a service that is not permitted, or that the plant does not have.
     NotTaken {
@@ -108,10 +110,13 @@ impl fmt::Display for SourceNote {
             Self::Serves { service, source: None } => {
                 write!(f, "service {service} is down: no source has it")
             }
-            Self::Left { service, source, taken_over, unserved } => write!(
-                f,
-                "of the items of service {service} that {source} served, others serve {taken_over} now, and nobody {unserved}"
-            ),
+            Self::Left { service, source, taken_over, unserved, such_as } => {
+                write!(
+                    f,
+                    "of the items of service {service} that {source} served, others serve {taken_over} now, and nobody {unserved}"
+                )?;
+                if *unserved > 0 { write!(f, ", such as {}", such_as.join(", ")) } else { Ok(()) }
+            }
             Self::NotTaken { source, service } => {
                 write!(f, "{source} offers the service {service}, which is not taken from it")
             }

@@ -19,6 +19,8 @@ use crate::demand::{Answer, ItemName};
 use crate::publish::Refused;
 use crate::{ItemId, Items, Publish, Seq, Sequencer, Time};
 
+/// Number of items without a source that a note names.
+const SHOWN_ITEMS: usize = 5;
 /// Maximum number of service names of one provider whose refusal is reported, each once.
 const MOST_REFUSALS: usize = 16;
 /// Maximum number of item groups of one provider in merged services, not counting the group for the rest.
@@ -556,7 +558,10 @@ impl<P: Publish, T: Time> Handling<'_, P, T> {
         let (taken_over, unserved) = self.doubt_published(place, id, suspect("The source is down"))?;
         self.sources.desk.counters.taken_over += u64::from(taken_over > 0);
         if taken_over + unserved > 0 {
-            self.sources.desk.note(SourceNote::Left { service, source, taken_over, unserved });
+            let items = self.sources.desk.serving.unserved_items(place).take(SHOWN_ITEMS);
+            let names = items.filter_map(|item| self.to.items().name(item));
+            let such_as = names.map(|name| name.escape_debug().to_string()).collect();
+            self.sources.desk.note(SourceNote::Left { service, source, taken_over, unserved, such_as });
         }
         Ok(())
     }

@@ -167,7 +167,7 @@ fn print_changes(changes: &[KeyChange]) -> anyhow::Result<()> {
     for KeyChange { key, refused } in changes {
         let what = match refused {
             None => "applies it".to_owned(),
-            Some(why) => format!("refuses it: {why}"),
+            Some(why) => format!("refuses it, a restart applies it: {why}"),
         };
         keys.add_row([key.clone(), what]);
     }

@@ -22,7 +22,7 @@ pub(super) fn of(plant: &Snapshot) -> String {
         "{}plant        {} on ring {}, process {}, version {}, up {}\n\
          process      {cores} cores, {}, at most {}, {} threads, {} descriptors\n\
          ticks        {}, {}; {} items\n\
-         ring         {}; {} stalls of {} in all, {} readers evicted",
+         ring         {}{}; stalled {} times, {} in all; {} readers evicted",
         silence(plant),
         shown(&plant.plant),
         plant.ring,
@@ -37,6 +37,7 @@ pub(super) fn of(plant: &Snapshot) -> String {
         rate(plant, plant.ticks_per_second, "ticks"),
         thousands(plant.items as u64),
         bytes(plant.backpressure.ring_bytes),
+        if plant.ring_removed { ", NAME REMOVED: no program can join it" } else { "" },
         thousands(plant.backpressure.stalls),
         figures::duration(plant.backpressure.stalled_ns),
         plant.backpressure.evicted,

@@ -174,7 +174,10 @@ fn every_line_of_a_log_for_machines_can_be_read() {
     let logfmt = lines_of_a_day(|command| _ = command.env("TAPELINE_LOG", "logfmt"));
     let logfmt = checked(logfmt.lines().map(pairs).collect());
     for (lines, number) in [(&json, json!(0)), (&logfmt, json!("0"))] {
-        let login = &lines["hub: session 0 login al\\\"ice é"];
+        let is_login = |message: &str| {
+            message.starts_with("hub: session 0 (127.0.0.1:") && message.ends_with(" login al\\\"ice é")
+        };
+        let login = lines.iter().find(|(message, _)| is_login(message)).unwrap().1;
         assert_eq!((&login["part"], &login["level"]), (&json!("hub"), &json!("info")), "{login:?}");
         assert_eq!((&login["user"], &login["session"]), (&json!("al\"ice é"), &number), "{login:?}");
         let denied = lines.iter().find(|(message, _)| message.contains("denied")).unwrap().1;

@@ -215,7 +215,7 @@ fn a_hub_that_lost_its_place_has_the_images_again_and_its_clients_too() {
     };
     while !hear(&mut consumer).0 {}
     signal(&hub, rustix::process::Signal::STOP);
-    wait_for_line(market.talk.take().unwrap(), "lost their position");
+    wait_for_line(market.talk.take().unwrap(), "1 reader was evicted from the ring");
     signal(&hub, rustix::process::Signal::CONT);
     while !hear(&mut consumer).1 {}
     while !hear(&mut consumer).0 {}

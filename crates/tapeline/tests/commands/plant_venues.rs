@@ -4,6 +4,7 @@ mod binance;
 mod clients;
 mod others;
 mod refusals;
+mod silence;
 mod unreadable;
 
 use std::collections::BTreeMap;

@@ -319,14 +319,13 @@ fn json(now: Nanos, note: &HubEvent) -> Option<Line> {
 
 /// A line for people, with its kind for the rate limit.
 fn talk(note: &HubEvent) -> Option<(Kind, String)> {
-    Some(match note {
-        HubEvent::Login { session, user, .. } => {
-            (Kind::Login, format!("hub: session {} login {}", session.index(), user.escape_debug()))
+    let (kind, session, peer, what) = match note {
+        HubEvent::Login { session, peer, user, .. } => {
+            (Kind::Login, session, peer, format!("login {}", user.escape_debug()))
         }
-        HubEvent::Gone { session, user, end, counters, .. } => {
-            let line = format!(
-                "hub: session {} gone {}: {end}; {} requests, {} refreshes, {} updates, {} conflated, {} dropped",
-                session.index(),
+        HubEvent::Gone { session, peer, user, end, counters } => {
+            let what = format!(
+                "gone {}: {end}; {} requests, {} refreshes, {} updates, {} conflated, {} dropped",
                 user.escape_debug(),
                 counters.requests,
                 counters.refreshes,
@@ -334,29 +333,27 @@ fn talk(note: &HubEvent) -> Option<(Kind, String)> {
                 counters.conflated,
                 counters.dropped
             );
-            (Kind::Gone, line)
+            (Kind::Gone, session, peer, what)
         }
-        HubEvent::Refused { session, user, why, .. } => (
-            Kind::Refused,
-            format!("hub: session {} refused {}: {why}", session.index(), user.escape_debug()),
-        ),
-        HubEvent::Denied { session, user, name, why, .. } => {
+        HubEvent::Refused { session, peer, user, why, .. } => {
+            (Kind::Refused, session, peer, format!("refused {}: {why}", user.escape_debug()))
+        }
+        HubEvent::Denied { session, peer, user, name, why, .. } => {
             let (user, name) = (user.escape_debug(), name.escape_debug());
-            (Kind::Denied, format!("hub: session {} denied {user}: {name}: {why}", session.index()))
+            (Kind::Denied, session, peer, format!("denied {user}: {name}: {why}"))
         }
-        HubEvent::ItemRefused { session, user, service, name, why, .. } => {
+        HubEvent::ItemRefused { session, peer, user, service, name, why, .. } => {
             let [user, service, name] = [user, service, name].map(|text| text.escape_debug());
-            let line =
-                format!("hub: session {} item refused {user}: {name} of {service}: {why}", session.index());
-            (Kind::ItemRefused, line)
+            (Kind::ItemRefused, session, peer, format!("item refused {user}: {name} of {service}: {why}"))
         }
-        HubEvent::MoreItemsRefused { session, user, items, .. } => {
-            let user = user.escape_debug();
-            let line = format!("hub: session {} item refused {user}: and {items} others", session.index());
-            (Kind::ItemRefused, line)
+        HubEvent::MoreItemsRefused { session, peer, user, items } => {
+            let what = format!("item refused {}: and {items} others", user.escape_debug());
+            (Kind::ItemRefused, session, peer, what)
         }
         _ => return None,
-    })
+    };
+    let address = peer.address.map(|address| format!(" ({address})")).unwrap_or_default();
+    Some((kind, format!("hub: session {}{address} {what}", session.index())))
 }
 
 /// Escapes everything in JSON that is not printable ASCII; it occurs only in strings.

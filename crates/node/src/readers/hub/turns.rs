@@ -226,7 +226,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
                 }
                 Read::Nothing => return Ok((taken, false)),
                 Read::End => return Ok((taken, true)),
-                Read::Lost(lost) => return self.place.rejoin(&lost).map(|()| (taken, false)),
+                Read::Lost => return self.place.rejoin().map(|()| (taken, false)),
             }
         }
         Ok((most, false))
@@ -255,9 +255,9 @@ impl<T: Position, C: Time> HubTurns<T, C> {
             Ok(catching_up::Turn::Done) => {}
             Ok(catching_up::Turn::Lost(lost)) if self.is_entering => return Err(lost.of("this hub")),
             // The buffered ticks precede the next gap; the next images include them.
-            Ok(catching_up::Turn::Lost(lost)) => {
+            Ok(catching_up::Turn::Lost(_)) => {
                 self.late = None;
-                self.place.rejoin(&lost)?;
+                self.place.rejoin()?;
                 return Ok(1);
             }
             Err(error) if late.is_asking() && !self.is_entering => {

@@ -76,7 +76,7 @@ pub(crate) fn failed_thread(snapshot: &Snapshot, now: Nanos) -> Option<String> {
 }
 
 /// The reader that blocks the plant: the ring has no capacity for a tick until that reader continues.
-fn holder(snapshot: &Snapshot) -> Option<&str> {
+pub(crate) fn holder(snapshot: &Snapshot) -> Option<&str> {
     let live = snapshot.readers.iter().filter(|reader| reader.alive && !reader.evicted);
     let slowest = live.max_by_key(|reader| reader.lag_bytes)?;
     // A reader reports its position once per eighth of the ring, and more often on request.

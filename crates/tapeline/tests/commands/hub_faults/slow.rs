@@ -84,12 +84,12 @@ fn a_hub_elsewhere_that_gets_no_processor_loses_its_place_and_its_clients_hear_o
         while client.says()["event"] != "update" {}
         elsewhere.signal(rustix::process::Signal::STOP);
         let line = timed("a hub elsewhere is stopped: the plant goes on without it", || {
-            market.plant.tells(&["lost their position"])
+            market.plant.tells(&["1 reader was evicted from the ring"])
         });
-        assert!(line.contains(" warning: 1 subscriber of the ring "), "{line}");
+        assert!(line.contains(" warning: 1 reader was evicted "), "{line}");
         elsewhere.signal(rustix::process::Signal::CONT);
         timed("it goes on: its client hears that its items are suspect", || {
-            elsewhere.tells(&["lost its position on the ring"]);
+            elsewhere.tells(&["was evicted from the ring"]);
             while client.says()["state"]["data"] != "SUSPECT" {}
         });
     });

@@ -32,6 +32,10 @@ pub(crate) enum Step {
     AwaitSnapshots(usize),
     /// Waits until the test [says](VenueServer::go_on) to go on.
     Hold,
+    /// Waits until the client has sent this many pings in all, each of which is answered.
+    AwaitPings(usize),
+    /// Sends and answers nothing more, as a venue behind a broken network, until the client has gone; the next connection goes on behind it.
+    Deaf,
     /// Cuts the connection without a word; the next connection goes on behind it.
     Cut,
 }
@@ -56,6 +60,7 @@ struct Playing {
     script: std::vec::IntoIter<Step>,
     behaviour: Box<dyn Behaviour>,
     snapshots: usize,
+    pings: usize,
     goes_on: bool,
     /// Every message of a client.
     requests: Vec<String>,
@@ -87,7 +92,8 @@ impl VenueServer {
         let port = listener.local_addr().unwrap().port();
         let behaviour = Box::new(behaviour);
         let script = script.into_iter();
-        let playing = Playing { script, behaviour, snapshots: 0, goes_on: false, requests: Vec::new() };
+        let playing =
+            Playing { script, behaviour, snapshots: 0, pings: 0, goes_on: false, requests: Vec::new() };
         let shared: Shared = Arc::new((Mutex::new(playing), Condvar::new()));
         let (serving, config) = (Arc::clone(&shared), Arc::new(config));
         std::thread::spawn(move || {
@@ -205,6 +211,20 @@ fn play(mut socket: WebSocket<Tls>, shared: &Shared) -> io::Result<()> {
                     listen(&mut socket, shared)?;
                 }
             }
+            Some(Step::AwaitPings(wanted)) => {
+                socket.flush().map_err(io::Error::other)?;
+                while lock(shared).pings < wanted {
+                    listen(&mut socket, shared)?;
+                }
+            }
+            Some(Step::Deaf) => {
+                socket.flush().map_err(io::Error::other)?;
+                let stream = &mut socket.get_mut().sock;
+                stream.set_read_timeout(None)?;
+                let mut room = [0; 1 << 10];
+                while stream.read(&mut room)? > 0 {}
+                return Ok(());
+            }
             Some(Step::Cut) => {
                 socket.flush().map_err(io::Error::other)?;
                 return socket.get_ref().sock.shutdown(Shutdown::Both);
@@ -233,7 +253,14 @@ fn listen(socket: &mut WebSocket<Tls>, shared: &Shared) -> io::Result<()> {
 }
 
 fn take(socket: &mut WebSocket<Tls>, message: &Message, shared: &Shared) -> io::Result<()> {
-    let Message::Text(text) = message else { return Ok(()) };
+    let text = match message {
+        Message::Text(text) => text,
+        Message::Ping(_) => {
+            lock(shared).pings += 1;
+            return socket.flush().map_err(io::Error::other);
+        }
+        _ => return Ok(()),
+    };
     let answers = {
         let mut playing = lock(shared);
         playing.requests.push(text.to_string());
