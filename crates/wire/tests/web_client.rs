@@ -38,11 +38,13 @@ fn websocket<T: Send + 'static>(
 /// Sends a byte now and then until the other side has gone, never what it waits for.
 fn drip(mut stream: TcpStream, bytes: impl IntoIterator<Item = u8>) {
     stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
+    let mut room = [0; 1 << 10];
     for byte in bytes {
-        if stream.write_all(&[byte]).is_err() {
+        // Whatever the other side says meanwhile.
+        if stream.write_all(&[byte]).is_err() || matches!(stream.read(&mut room), Ok(0)) {
             return;
         }
-        thread::sleep(Duration::from_millis(2));
     }
 }
 
