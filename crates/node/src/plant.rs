@@ -229,10 +229,10 @@ impl Plant {
         let why = match (&refused, running.stop.is_requested()) {
             (Some(refused), _) => refused.to_string(),
             (None, true) => "somebody asked it to (SIGTERM or SIGINT)".to_owned(),
-            (None, false) => "its feeds have ended their sessions".to_owned(),
+            (None, false) => "its feeds have ended".to_owned(),
         };
         threads.end(running, &mut report, &mut failed);
-        events.note(format_args!("the plant ends: ring {ring}, after tick {}: {why}", report.ticks));
+        events.note(format_args!("the plant ends: ring {ring}, after {} ticks: {why}", report.ticks));
         Ended { report, refused, failed: failed.0 }
     }
 }

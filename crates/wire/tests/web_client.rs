@@ -35,7 +35,7 @@ fn websocket<T: Send + 'static>(
     (WebSocketClient::connect(&url("ws"), None, &LONG).unwrap(), serving)
 }
 
-/// Sends a byte now and then until the other side has gone, never what it waits for.
+/// Sends a byte now and then, and never the end of the answer, until the other side has gone.
 fn drip(mut stream: TcpStream, bytes: impl IntoIterator<Item = u8>) {
     stream.set_nodelay(true).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
@@ -54,12 +54,12 @@ fn say_nothing(mut stream: TcpStream) {
     while !matches!(stream.read(&mut room), Ok(0) | Err(_)) {}
 }
 
-fn failure(url: &Url) -> String {
+fn failure(url: &Url, limits: &WebLimits) -> String {
     let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let tls = Tls::client(key.cert.pem().as_bytes(), TlsVersions::Both).unwrap();
     match url.is_websocket() {
-        true => WebSocketClient::connect(url, Some(&tls), &SHORT).unwrap_err().to_string(),
-        false => get(url, Some(&tls), &SHORT).unwrap_err().to_string(),
+        true => WebSocketClient::connect(url, Some(&tls), limits).unwrap_err().to_string(),
+        false => get(url, Some(&tls), limits).unwrap_err().to_string(),
     }
 }
 
@@ -67,7 +67,7 @@ fn failure(url: &Url) -> String {
 fn a_silent_server_is_left() {
     for scheme in ["ws", "wss", "http", "https"] {
         let (url, serving) = server(say_nothing);
-        let said = failure(&url(scheme));
+        let said = failure(&url(scheme), &SHORT);
         assert!(said.ends_with("the server did not answer in time"), "{scheme}: {said}");
         serving.join().unwrap();
     }
@@ -81,7 +81,7 @@ fn a_server_that_never_comes_to_an_end_is_left() {
     for (scheme, (begin, rest)) in [("ws", head), ("wss", record), ("http", head), ("https", record)] {
         let (url, serving) =
             server(move |stream| drip(stream, begin.iter().copied().chain(std::iter::repeat(rest))));
-        let said = failure(&url(scheme));
+        let said = failure(&url(scheme), &SHORT);
         assert!(said.ends_with("the server did not answer in time"), "{scheme}: {said}");
         serving.join().unwrap();
     }
@@ -95,7 +95,7 @@ fn a_server_that_takes_nothing_is_left() {
         // Reads no more.
         let _ = is_over.recv();
     });
-    let limits = WebLimits { longest: 64 << 20, ..SHORT };
+    let limits = WebLimits { longest: 64 << 20, answer_time: Duration::from_secs(2) };
     let mut client = WebSocketClient::connect(&url("ws"), None, &limits).unwrap();
     let said = client.send(&"x".repeat(48 << 20)).unwrap_err().to_string();
     assert!(said.ends_with("the server did not take what was sent in time"), "{said}");
@@ -126,7 +126,7 @@ fn a_large_message_that_arrives_slowly_shows_that_the_server_is_alive() {
     serving.join().unwrap();
 }
 
-/// What is received next, waits without anything left out.
+/// Waits for what is received next.
 fn next(client: &mut WebSocketClient) -> WebReceived {
     loop {
         match client.receive(Duration::from_millis(50)).unwrap() {
@@ -204,13 +204,13 @@ fn a_server_that_does_not_want_a_websocket_is_named() {
         let _ = stream.read(&mut room).unwrap();
         stream.write_all(b"HTTP/1.1 429 Slow down\r\nContent-Length: 0\r\n\r\n").unwrap();
     });
-    let said = failure(&url("ws"));
+    let said = failure(&url("ws"), &LONG);
     assert!(
         said.ends_with("the server refuses the WebSocket with HTTP status 429 Too Many Requests"),
         "{said}"
     );
     serving.join().unwrap();
     let unknown = Url::parse("ws://no-such-host.invalid/").unwrap();
-    let said = failure(&unknown);
+    let said = failure(&unknown, &LONG);
     assert!(said.starts_with("cannot find the address of no-such-host.invalid: "), "{said}");
 }

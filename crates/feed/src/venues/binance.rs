@@ -283,8 +283,8 @@ fn snapshot(core: &mut Core, reading: &mut Reading, at: usize, update: u64) -> R
     core.instruments[at].waiting_bytes = 0;
     if let Some(first) = waiting.front() {
         let mut first_levels = Reading::default();
-        let first = Members::read(first, &mut first_levels)?.first.unwrap_or(0);
-        if first > update.saturating_add(1) {
+        let Members { first, before, .. } = Members::read(first, &mut first_levels)?;
+        if first.unwrap_or(0) > update.saturating_add(1) && before != Some(update) {
             core.counters.old_snapshots += 1;
             core.instruments[at].join = Join::Apart;
             waiting.iter().for_each(|bytes| wait(core, at, bytes));

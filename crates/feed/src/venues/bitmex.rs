@@ -7,7 +7,7 @@
 
 use super::core::{Core, Reading, letter};
 use super::decimal::{Decimal, date_time, decimal, whole};
-use super::instrument::{Join, Traded};
+use super::instrument::{Join, Traded, VenueInstrument};
 use super::json::Reader;
 use super::{GapKind, VenueFault, VenueRequest};
 use crate::itch::Side;
@@ -27,16 +27,22 @@ pub(super) struct TableRow {
 
 /// Requests the tables of all symbols.
 pub(super) fn subscribe(core: &mut Core) {
-    let topics: Vec<String> =
-        core.instruments.iter().map(|it| format!(r#""orderBookL2:{0}","trade:{0}""#, it.symbol)).collect();
-    core.request(VenueRequest::Send(format!(r#"{{"op":"subscribe","args":[{}]}}"#, topics.join(","))));
+    let topics = topics(core.instruments.iter(), true);
+    core.request(VenueRequest::Send(format!(r#"{{"op":"subscribe","args":[{topics}]}}"#)));
 }
 
-/// Requests the snapshots of these books: by another subscription of their tables.
-pub(super) fn resubscribe(core: &mut Core, books: &[usize]) {
-    let topics: Vec<String> =
-        books.iter().map(|at| format!(r#""orderBookL2:{}""#, core.instruments[*at].symbol)).collect();
-    let topics = topics.join(",");
+/// The tables of these symbols.
+fn topics<'a>(of: impl Iterator<Item = &'a VenueInstrument>, with_trades: bool) -> String {
+    let topics = of.map(|VenueInstrument { symbol, .. }| match with_trades {
+        true => format!(r#""orderBookL2:{symbol}","trade:{symbol}""#),
+        false => format!(r#""orderBookL2:{symbol}""#),
+    });
+    topics.collect::<Vec<_>>().join(",")
+}
+
+/// Requests the snapshots of these books, and their trades if wanted: by another subscription of their tables.
+pub(super) fn resubscribe(core: &mut Core, books: &[usize], with_trades: bool) {
+    let topics = topics(books.iter().map(|at| &core.instruments[*at]), with_trades);
     for op in ["unsubscribe", "subscribe"] {
         core.request(VenueRequest::Send(format!(r#"{{"op":"{op}","args":[{topics}]}}"#)));
     }

@@ -17,20 +17,24 @@ use crate::itch::Side;
 pub(super) fn subscribe(core: &mut Core) {
     let products: Vec<String> = core.instruments.iter().map(|it| format!("\"{}\"", it.symbol)).collect();
     let products = products.join(",");
-    core.request(VenueRequest::Send(format!(
-        r#"{{"type":"subscribe","product_ids":[{products}],"channels":["level2_batch","matches","heartbeat"]}}"#
-    )));
+    core.request(request("subscribe", &products, ALL_CHANNELS));
 }
 
-/// Requests the snapshots of these books: by another subscription of their products.
-pub(super) fn resubscribe(core: &mut Core, books: &[usize]) {
+const BOOK_CHANNEL: &str = r#""level2_batch""#;
+const ALL_CHANNELS: &str = r#""level2_batch","matches","heartbeat""#;
+
+fn request(kind: &str, products: &str, channels: &str) -> VenueRequest {
+    VenueRequest::Send(format!(r#"{{"type":"{kind}","product_ids":[{products}],"channels":[{channels}]}}"#))
+}
+
+/// Requests the snapshots of these books, and their trades if wanted: by another subscription of their products.
+pub(super) fn resubscribe(core: &mut Core, books: &[usize], with_trades: bool) {
     let products: Vec<String> =
         books.iter().map(|at| format!("\"{}\"", core.instruments[*at].symbol)).collect();
     let products = products.join(",");
+    let channels = if with_trades { ALL_CHANNELS } else { BOOK_CHANNEL };
     for kind in ["unsubscribe", "subscribe"] {
-        core.request(VenueRequest::Send(format!(
-            r#"{{"type":"{kind}","product_ids":[{products}],"channels":["level2_batch"]}}"#
-        )));
+        core.request(request(kind, &products, channels));
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Resync {
     earliest: Nanos,
     /// `true` if the snapshot comes with a subscription whose time is not known yet.
     is_subscribed: bool,
+    /// `true` if the book was joined on this connection: its subscription was accepted.
+    was_joined: bool,
 }
 
 impl Resync {
@@ -42,8 +44,12 @@ impl Resync {
         if self.is_subscribed {
             (self.is_subscribed, self.earliest) = (false, now);
         }
-        let asked = self.earliest.0.saturating_sub(self.pause_ns);
-        now.0.abs_diff(asked) >= LONGEST_PAUSE_NS
+        now.0.abs_diff(self.requested_ns()) >= LONGEST_PAUSE_NS
+    }
+
+    /// When the snapshot was last requested.
+    const fn requested_ns(&self) -> u64 {
+        self.earliest.0.saturating_sub(self.pause_ns)
     }
 
     fn requested(&mut self, now: Nanos) {
@@ -56,7 +62,7 @@ impl Resync {
 
     /// The book is joined.
     pub(super) const fn done(&mut self) {
-        (self.is_owed, self.is_subscribed) = (false, false);
+        (self.is_owed, self.is_subscribed, self.was_joined) = (false, false, true);
     }
 }
 
@@ -88,7 +94,7 @@ impl Core {
         }
         // Binance's snapshots come by HTTPS: who fetches them says when one has failed.
         let is_awaited = self.settings.venue != CryptoVenue::Binance;
-        let (mut due, mut late) = (Vec::new(), None);
+        let (mut due, mut late) = (Vec::new(), None::<(u64, usize)>);
         let asks_late = |now: Nanos| is_awaited && now.0.abs_diff(self.late_requested.0) >= LATE_PAUSE_NS;
         for (at, it) in self.instruments.iter_mut().enumerate() {
             if now.map_or(it.resync.is_owed, |now| it.resync.is_due(now)) {
@@ -99,18 +105,22 @@ impl Core {
                 && it.resync.is_late(now)
                 && asks_late(now)
             {
-                late.get_or_insert(at);
+                // The one that has waited for longest: books that never come do not keep others back.
+                let waiting = (it.resync.requested_ns(), at);
+                late = Some(late.map_or(waiting, |late| late.min(waiting)));
             }
             self.owes_requests |= it.resync.is_owed || is_awaited && it.join == Join::Requested;
         }
-        if late.is_some() {
+        self.request_again(&due, now, false);
+        if let Some((_, at)) = late {
             self.late_requested = now.unwrap_or_default();
+            // Its whole subscription may have been refused.
+            self.request_again(&[at], now, !self.instruments[at].resync.was_joined);
         }
-        self.request_again(&due, now);
-        self.request_again(late.as_slice(), now);
     }
 
-    fn request_again(&mut self, books: &[usize], now: Option<Nanos>) {
+    /// Requests the snapshots of these books, and their trades too where the stream has both in one request.
+    fn request_again(&mut self, books: &[usize], now: Option<Nanos>, with_trades: bool) {
         if books.is_empty() {
             return;
         }
@@ -123,9 +133,9 @@ impl Core {
         self.owes_requests |= self.settings.venue != CryptoVenue::Binance;
         match self.settings.venue {
             CryptoVenue::Binance => binance::resubscribe(self, books),
-            CryptoVenue::Coinbase => coinbase::resubscribe(self, books),
+            CryptoVenue::Coinbase => coinbase::resubscribe(self, books, with_trades),
             CryptoVenue::Kraken => kraken::resubscribe(self, books),
-            CryptoVenue::Bitmex => bitmex::resubscribe(self, books),
+            CryptoVenue::Bitmex => bitmex::resubscribe(self, books, with_trades),
         }
     }
 

@@ -103,6 +103,25 @@ fn futures_chain_by_the_update_before() {
 }
 
 #[test]
+fn a_futures_difference_right_behind_the_snapshot_joins_it() {
+    for first in [106, 150] {
+        let mut feed = feed(CryptoVenue::Binance, SYMBOL);
+        apply(&mut feed, &futures(first, 160, 105, "91"));
+        requests(&mut feed);
+        apply(&mut feed, &snapshot(105));
+        assert_eq!(
+            (gaps(&mut feed), feed.is_whole(), requests(&mut feed)),
+            (vec![], true, vec![]),
+            "{first}"
+        );
+        assert_eq!(bids(&feed), ["91", "90"]);
+        // A number before the snapshot's does not lead to it.
+        apply(&mut feed, &futures(170, 180, 104, "93"));
+        assert_eq!(gaps(&mut feed)[0].kind, GapKind::Updates { first: 161, last: 161 });
+    }
+}
+
+#[test]
 fn the_newer_of_book_and_ticker_is_published() {
     let mut feed = feed(CryptoVenue::Binance, SYMBOL);
     let ticker = |update: u64, bid: &str| {

@@ -399,7 +399,10 @@ impl Keeping {
         self.snapshot.problem = problem.clone().unwrap_or_default();
         match &problem {
             Some(problem) => self.events.warning(format_args!("lease: {problem}")),
-            None => self.events.note("lease: all witnesses answer in time again"),
+            None => {
+                let before = self.said.problem.as_deref().unwrap_or_default();
+                self.events.note(format_args!("lease: no longer so: {before}"));
+            }
         }
         self.said.problem = problem;
     }

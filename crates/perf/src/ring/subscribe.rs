@@ -238,9 +238,12 @@ impl Subscribe {
 
     /// Joins the ring if it has this policy.
     fn join<D: Readable>(&self) -> Result<SubscriberOf<D>, Error> {
+        // Before a ring's first message its newest is its oldest: so a publisher that waits for this subscriber, and begins while it still joins, loses
+        // no message.
+        let has_begun = || tapeline_ring::inspect(&self.name).map_or(true, |ring| ring.publisher.frames > 0);
         let start = match self.from {
-            From::Newest => Start::Newest,
-            From::Oldest => Start::Oldest,
+            From::Newest if has_begun() => Start::Newest,
+            From::Newest | From::Oldest => Start::Oldest,
         };
         let subscriber = match &self.label {
             Some(label) => SubscriberOf::join_as(&self.name, start, label),

@@ -63,7 +63,7 @@ pub enum SourceNote {
         taken_over: usize,
         /// Items of the publisher without a source now.
         unserved: usize,
-        /// The names of a few items of the service without a source.
+        /// The names of a few of the latter.
         such_as: Vec<String>,
     },
     /// A provider offers a service that is not permitted, or that the plant does not have.
@@ -115,7 +115,7 @@ impl fmt::Display for SourceNote {
                     f,
                     "of the items of service {service} that {source} served, others serve {taken_over} now, and nobody {unserved}"
                 )?;
-                if *unserved > 0 { write!(f, ", such as {}", such_as.join(", ")) } else { Ok(()) }
+                if such_as.is_empty() { Ok(()) } else { write!(f, ", such as {}", such_as.join(", ")) }
             }
             Self::NotTaken { source, service } => {
                 write!(f, "{source} offers the service {service}, which is not taken from it")

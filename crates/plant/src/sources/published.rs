@@ -555,25 +555,28 @@ impl<P: Publish, T: Time> Handling<'_, P, T> {
         let Some(at) = shares.iter().position(|shared| *shared == place) else { return Ok(()) };
         shares.swap_remove(at);
         let source = link.state.name.clone();
-        let (taken_over, unserved) = self.doubt_published(place, id, suspect("The source is down"))?;
+        let (taken_over, lost) = self.doubt_published(place, id, suspect("The source is down"))?;
+        let unserved = lost.len();
         self.sources.desk.counters.taken_over += u64::from(taken_over > 0);
         if taken_over + unserved > 0 {
-            let items = self.sources.desk.serving.unserved_items(place).take(SHOWN_ITEMS);
-            let names = items.filter_map(|item| self.to.items().name(item));
-            let such_as = names.map(|name| name.escape_debug().to_string()).collect();
+            let names = lost.into_iter().filter_map(|item| self.to.items().name(item)).take(SHOWN_ITEMS);
+            let mut such_as: Vec<String> = names.map(|name| name.escape_debug().to_string()).collect();
+            // An item of two domains.
+            such_as.dedup();
             self.sources.desk.note(SourceNote::Left { service, source, taken_over, unserved, such_as });
         }
         Ok(())
     }
 
-    /// Removes a publisher's items of a service. Those that others publish are handed over, the rest become suspect; returns the number of each.
+    /// Removes a publisher's items of a service. Those that others publish are handed over, the rest become suspect; returns the number of the former, and
+    /// the latter, once for each domain.
     pub(super) fn doubt_published(
         &mut self,
         service: usize,
         source: LinkId,
         state: State<'_>,
-    ) -> Result<(usize, usize), Refused> {
-        let Some(link) = self.sources.links.get(&source) else { return Ok((0, 0)) };
+    ) -> Result<(usize, Vec<ItemId>), Refused> {
+        let Some(link) = self.sources.links.get(&source) else { return Ok((0, Vec::new())) };
         let items = link.state.publishing.items.iter();
         let mut concerned: Vec<(ItemId, u8, i32)> = items
             .filter(|(_, known)| known.service == service && known.item != ItemId(0))
@@ -581,7 +584,7 @@ impl<P: Publish, T: Time> Handling<'_, P, T> {
             .collect();
         // Independent of the table's order: the same input gives the same ticks.
         concerned.sort_unstable();
-        let (mut handed_over, mut lost) = (0, 0);
+        let (mut handed_over, mut lost) = (0, Vec::new());
         for (item, domain, stream) in concerned {
             let domain = Domain(domain);
             let Some(link) = self.sources.links.get_mut(&source) else { continue };
@@ -596,7 +599,7 @@ impl<P: Publish, T: Time> Handling<'_, P, T> {
                     self.hand_over(service, (domain, item))?;
                 }
                 Left::ToNobody => {
-                    lost += 1;
+                    lost.push(item);
                     self.sources.desk.serving.lose(service, (domain, item));
                     let Some(name) = self.to.items().name(item).map(str::to_owned) else { continue };
                     if !was_suspect {

@@ -104,11 +104,6 @@ impl Serving {
         self.served.get(&(service, link)).copied().unwrap_or(0)
     }
 
-    /// Returns the items of a service without a source, those with the lowest numbers first.
-    pub(super) fn unserved_items(&self, service: usize) -> impl Iterator<Item = ItemId> {
-        self.unserved.iter().filter(move |(_, of)| **of == service).map(|((item, _), _)| *item)
-    }
-
     /// Returns the number of items of a service without a source.
     pub(super) fn unserved(&self, service: usize) -> usize {
         self.unserved_of.get(&service).copied().unwrap_or(0)

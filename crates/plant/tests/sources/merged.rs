@@ -85,7 +85,7 @@ fn who_has_published_an_item_too_takes_it_over_with_its_image() {
         ["ALONE STATUS OPEN SUSPECT \"The source is down\" (suspect)", "BOTH REFRESH OPEN OK 0.98"]
     );
     assert_eq!((world.sources.counters().taken_over, unserved(&world)), (1, 1));
-    let left = "of the items of service FEED that publisher alice served, others serve 1 now, and nobody 1";
+    let left = "of the items of service FEED that publisher alice served, others serve 1 now, and nobody 1, such as ALONE";
     assert!(std::iter::from_fn(|| world.sources.next_note()).any(|note| note.to_string() == left));
     world.say_of_last(second, &Say::Update(update()), &fields(97));
     world.say_of_last(third, &Say::Update(update()), &fields(48));

@@ -74,8 +74,10 @@ fn one_thread_can_receive_and_decode() {
         let pool = &report["pools"][0];
         assert_eq!((&pool["pool"], &pool["hits"], &pool["misses"]), (&"inline".into(), &0.into(), &0.into()));
         is_accounted_for(&pool["rounds"][0]);
+        // As above: the round may end before the backlog is drained.
         if pool["lost_messages"] == 0 {
-            assert!(pool["drain_ns"]["median"].as_u64().unwrap() > 0);
+            let drained = pool["drain_ns"]["median"].as_u64();
+            assert_eq!(drained.is_some_and(|ns| ns > 0), pool["not_drained"] == 0, "{pool}");
         }
     }
 }

@@ -100,6 +100,8 @@ pub(super) struct TimedSocket {
     /// The ends of all reads and all writes together since [`begin`](Self::begin). The last of them may begin just before.
     read_until: Instant,
     write_until: Instant,
+    /// `false` until the first read of the exchange, which takes what is there however late it is.
+    has_read: bool,
     received: u64,
 }
 
@@ -116,6 +118,7 @@ impl TimedSocket {
             write_time: time,
             read_until: until,
             write_until: until,
+            has_read: false,
             received: 0,
         })
     }
@@ -129,6 +132,7 @@ impl TimedSocket {
         }
         let now = instant();
         (self.read_until, self.write_until) = (now + time, now + self.write_time);
+        self.has_read = false;
         Ok(())
     }
 
@@ -148,7 +152,9 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 impl Read for TimedSocket {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        in_time(self.read_until, NO_ANSWER)?;
+        if std::mem::replace(&mut self.has_read, true) {
+            in_time(self.read_until, NO_ANSWER)?;
+        }
         let count = self.stream.read(room).map_err(|cause| told(cause, NO_ANSWER))?;
         self.received += count as u64;
         Ok(count)

@@ -107,11 +107,13 @@ impl Fetching {
             if connection != self.connection.load(Ordering::Acquire) {
                 continue;
             }
+            let begun = instant();
             let answer = get(&url, self.tls.as_ref(), &WebLimits::default());
             let (body, pause) = match answer {
                 Ok(HttpAnswer { status: 200, body, .. }) => {
                     failures = 0;
-                    (Some(body), PAUSE)
+                    // So many a second are allowed, however long each takes.
+                    (Some(body), PAUSE.saturating_sub(instant().saturating_duration_since(begun)))
                 }
                 Ok(HttpAnswer { status, retry_after, body }) => {
                     failures = failures.saturating_add(1);

@@ -15,7 +15,7 @@ fn connections(silence: Vec<Step>) -> (usize, Market) {
     let script = [begin, silence, end].concat();
     let server = VenueServer::start(place.folder.path(), script, Binance::recorded(SNAPSHOT));
     let symbols = [SYMBOL.to_owned()];
-    let config = config(&place, &server, "binance", &symbols, "stale_after = \"1s\"");
+    let config = config(&place, &server, "binance", &symbols, "stale_after = \"3s\"");
     let mut market = Market::open(&place, &config);
     market.read_until_live(is_mark);
     market.end();
@@ -26,7 +26,7 @@ fn connections(silence: Vec<Step>) -> (usize, Market) {
 
 #[test]
 fn a_venue_that_answers_pings_is_only_quiet() {
-    let (connections, market) = connections(vec![Step::AwaitPings(6)]);
+    let (connections, market) = connections(vec![Step::AwaitPings(4)]);
     assert_eq!((connections, market.has_status("stale")), (1, false), "{:?}", market.statuses);
 }
 
