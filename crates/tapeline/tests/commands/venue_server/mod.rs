@@ -200,23 +200,12 @@ fn play(mut socket: WebSocket<Tls>, shared: &Shared) -> io::Result<()> {
             Some(Step::Bad(text)) => socket.write(Message::text(text)).map_err(io::Error::other)?,
             Some(Step::Lose(text)) => lock(shared).behaviour.see(&text),
             Some(Step::AwaitSnapshots(wanted)) => {
-                socket.flush().map_err(io::Error::other)?;
-                while lock(shared).snapshots < wanted {
-                    listen(&mut socket, shared)?;
-                }
-            }
-            Some(Step::Hold) => {
-                socket.flush().map_err(io::Error::other)?;
-                while !lock(shared).goes_on {
-                    listen(&mut socket, shared)?;
-                }
+                listen_until(&mut socket, shared, |playing| playing.snapshots >= wanted)?;
             }
             Some(Step::AwaitPings(wanted)) => {
-                socket.flush().map_err(io::Error::other)?;
-                while lock(shared).pings < wanted {
-                    listen(&mut socket, shared)?;
-                }
+                listen_until(&mut socket, shared, |playing| playing.pings >= wanted)?;
             }
+            Some(Step::Hold) => listen_until(&mut socket, shared, |playing| playing.goes_on)?,
             Some(Step::Deaf) => {
                 socket.flush().map_err(io::Error::other)?;
                 let stream = &mut socket.get_mut().sock;
@@ -237,6 +226,19 @@ fn play(mut socket: WebSocket<Tls>, shared: &Shared) -> io::Result<()> {
         if count % 256 == 0 {
             listen(&mut socket, shared)?;
         }
+    }
+    Ok(())
+}
+
+/// Sends what was written, and takes what the client sends until `is_met`.
+fn listen_until(
+    socket: &mut WebSocket<Tls>,
+    shared: &Shared,
+    is_met: impl Fn(&Playing) -> bool,
+) -> io::Result<()> {
+    socket.flush().map_err(io::Error::other)?;
+    while !is_met(&lock(shared)) {
+        listen(socket, shared)?;
     }
     Ok(())
 }
