@@ -11,8 +11,8 @@ TARGET ?=
 SOAK_SECONDS ?= 7200
 # For how long `make hunt` goes on.
 HUNT_SECONDS ?= 28800
-# A test that waits without end ends its program of tests after this time. Cargo names each test that runs for longer than a minute.
-TEST_LIMIT ?= 30m
+# A test that waits without end ends its program of tests after this time, which then names the test.
+TEST_LIMIT ?= 20m
 # For how many minutes `make hosts` goes on, with how many messages a second, and with how many packets of a hundred lost.
 MINUTES ?= 10
 RATE ?= 50k
@@ -31,7 +31,7 @@ target_dir := $(or $(CARGO_TARGET_DIR),target)
 export RUST_TEST_THREADS ?= $(shell echo $$((6 * $$(nproc 2>/dev/null || echo 2))))
 # The whole workspace, whatever is run of it: the same libraries with the same features, built once.
 tests = $(CARGO) test $(locked) --workspace --features tapeline-client/tokio
-limited = --config 'target."cfg(all())".runner=["timeout", "--foreground", "--verbose", "--kill-after=10s", "$(TEST_LIMIT)"]'
+limited = --config 'target."cfg(all())".runner=["$(CURDIR)/scripts/limited", "$(TEST_LIMIT)"]'
 # In a folder of their own: other flags are another build of everything below.
 models = RUSTFLAGS="--cfg loom" $(CARGO) test $(locked) --package tapeline-ring --lib --target-dir $(target_dir)/loom -- models
 
