@@ -250,7 +250,8 @@ fn a_plant_that_starts_late_and_loses_datagrams_has_every_tick_of_the_plant_abov
 #[test]
 fn a_killed_plant_above_makes_items_stale_below_and_goes_on_with_its_sequence() {
     let scene = Scene::new("killed");
-    scene.day("3s");
+    // Long enough for the start of a plant on a busy machine.
+    scene.day("8s");
     let line = unbound();
     let mut first = scene.above(&[line], JOURNAL, &[]);
     let mut below = scene.below("below", &[line], "start = \"epoch\"\nstale_after = \"500ms\"", &[]);

@@ -84,8 +84,9 @@ fn a_plant_above_without_a_journal_begins_anew_and_so_do_those_below() {
     let scene = Scene::new("anew");
     scene.day("3s");
     let line = unbound();
-    let mut first = scene.above(&[line], "", &[]);
+    // It is there before the day begins, however busy the machine is.
     let mut below = scene.below("below", &[line], "stale_after = \"0s\"", &[]);
+    let mut first = scene.above(&[line], "", &[]);
     let mut ring = scene.reader("below");
     wait_for(&mut ring, |tick| tick.header.seq > Seq(500));
     drop(ring);

@@ -194,7 +194,8 @@ fn a_follower_that_does_not_read_is_cut_off_and_the_others_go_on() {
 #[test]
 fn a_plant_above_that_is_killed_goes_on_with_those_who_follow_over_tcp() {
     let scene = Scene::new("tcp-killed");
-    scene.day("3s");
+    // Long enough for the start of a plant on a busy machine.
+    scene.day("8s");
     let tcp = unbound();
     let mut first = scene.above_tcp("", &line_above(tcp), &[]);
     let mut below = scene.below_tcp("below", FROM_THE_FIRST, &line_below(tcp), &[]);
