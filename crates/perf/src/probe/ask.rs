@@ -84,6 +84,7 @@ impl Asker {
         }
         for _ in 0..TRIES {
             self.say(ProbeKind::Over, 0, 0, LEAST_BYTES)?;
+            stop.sleep(PING_EVERY);
         }
         let listeners = found.iter().map(|address| Listener {
             address: *address,

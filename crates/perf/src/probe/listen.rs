@@ -19,6 +19,8 @@ const SLOT_BYTES: usize = 65_536;
 const RECEIVE_BUFFER: usize = 16 << 20;
 /// The longest wait before a signal is looked for.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// A measurement whose asking end is silent for so long is over: all datagrams that say so may be lost.
+const SILENCE_NS: i64 = 10_000_000_000;
 
 /// One measurement of one asking end.
 struct Measurement {
@@ -30,7 +32,7 @@ struct Measurement {
     heard: Nanos,
 }
 
-/// Listens until a signal arrives; with `once` until a measurement is over.
+/// Listens until a signal arrives; with `once` until a measurement is over, or its asking end is silent.
 pub(super) fn listen(address: SocketAddrV4, interface: &str, once: bool, stop: &Stop) -> anyhow::Result<()> {
     let options = ReceiveOptions {
         interface: interface.to_owned(),
@@ -46,6 +48,13 @@ pub(super) fn listen(address: SocketAddrV4, interface: &str, once: bool, stop: &
     let mut measurements: Vec<Measurement> = Vec::new();
     while !stop.requested() {
         if receiver.receive(&mut batch).map_err(of_socket)? == 0 {
+            let last = measurements.iter().map(|measurement| measurement.heard).max();
+            if once && last.is_some_and(|heard| clock.now().since(heard) >= SILENCE_NS) {
+                anstream::eprintln!(
+                    "warning: the asking end has been silent for 10 s: the measurement is over"
+                );
+                return Ok(());
+            }
             receiver.wait(PATIENCE);
             continue;
         }
