@@ -1,7 +1,8 @@
 //! The public stream of a crypto venue: a thread that keeps the connection, and the plant's side of it.
 //!
 //! The thread connects, passes messages on in a bounded queue, and sends what the feed requests; snapshots are fetched by a second thread, so that
-//! the stream is read meanwhile. After a failure it connects again, with pauses that grow from a quarter of a second to half a minute. If the
+//! the stream is read meanwhile. After a failure it connects again, with pauses that grow from a quarter of a second to half a minute, or as
+//! long as the venue asks for. If the
 //! plant is slower than the venue, the queue is full, the thread reads no more, and the venue may close the connection: then the feed is stale, and
 //! joins its books again.
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
+use std::time::Duration;
 
 use tapeline_feed::venues::{VenueRequest, VenueSymbol, snapshot_message};
 use tapeline_measure::{Clock, Nanos};
@@ -31,6 +33,9 @@ const MOST_QUEUED_BYTES: usize = 32 << 20;
 /// Maximum number of messages per turn, and the number after which sleeping subscribers are woken.
 const TURN: usize = 256;
 const WAKE_EVERY: usize = 32;
+/// The longest pause after failures, and the longest that a venue can ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const LONGEST_ASKED: Duration = Duration::from_secs(600);
 
 /// What the thread tells the plant.
 enum FromVenue {

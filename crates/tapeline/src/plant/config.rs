@@ -470,7 +470,7 @@ impl Source<'_> {
         let hint = "\"ignore\" takes repeated sequence numbers for duplicates, whatever their content";
         let restart = self.word("restart", &raw.restart, [("reset", true), ("ignore", false)], hint);
         let midnight = self.midnight(raw.date.as_ref())?;
-        let hint = "stale_after = \"3s\" is the default: feeds send a heartbeat each second; \"0s\" is never";
+        let hint = "stale_after = \"3s\" is the default, for a venue \"30s\": feeds send a heartbeat each second; \"0s\" is never";
         let stale_after = self.time(&raw.stale_after, arguments::duration, hint);
         let hint = "reorder_time = \"5ms\" is the default";
         let reorder_time = self.time(&raw.reorder_time, arguments::duration, hint);

@@ -65,6 +65,16 @@ pub enum WebError {
     /// The address asks for TLS, and there are no settings for it, or invalid ones.
     #[error(transparent)]
     Settings(#[from] crate::Error),
+    /// The server answered the request for a WebSocket with another HTTP status than 101.
+    #[error("{host}: the server refuses the WebSocket with HTTP status {status}")]
+    Refused {
+        /// Host and port.
+        host: String,
+        /// The status.
+        status: u16,
+        /// After how long it may be asked again, as the server says in seconds.
+        retry_after: Option<Duration>,
+    },
     /// The server did not accept the WebSocket, or broke its protocol.
     #[error("{host}: {cause}")]
     WebSocket {

@@ -62,7 +62,9 @@ impl WebSocketClient {
         let (socket, _) = opened.map_err(|error| match error {
             HandshakeError::Interrupted(_) => refused("the server did not answer in time".to_owned()),
             HandshakeError::Failure(tungstenite::Error::Http(answer)) => {
-                refused(format!("the server refuses the WebSocket with HTTP status {}", answer.status()))
+                let asked = answer.headers().get("retry-after").and_then(|seconds| seconds.to_str().ok());
+                let retry_after = asked.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+                WebError::Refused { host: host.clone(), status: answer.status().as_u16(), retry_after }
             }
             HandshakeError::Failure(cause) => refused(cause.to_string()),
         })?;

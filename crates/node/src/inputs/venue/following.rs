@@ -11,15 +11,14 @@ use tapeline_measure::{instant, utc_now};
 use tapeline_wire::web_client::{WebError, WebLimits, WebReceived, WebSocketClient};
 
 use super::snapshots::Snapshots;
-use super::{FromVenue, Numbered};
+use super::{FromVenue, LONGEST_ASKED, LONGEST_PAUSE, Numbered};
 use crate::Error;
 use crate::config::VenueStream;
 use crate::events::{Events, Kind, Severity};
 use crate::inputs::queue::Entry;
 
-/// The first and the longest pause before the next connection.
+/// The first pause before the next connection.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// A connection that lasted for so long was accepted: the next pause is the first one again. A venue may greet whom it then disconnects.
 const STEADY: Duration = Duration::from_secs(10);
 /// How long a read waits, so that requests and the end are noticed.
@@ -51,6 +50,7 @@ impl Following {
         let snapshots = Snapshots::new(&self.name, &self.stream, &self.events);
         for connection in 1.. {
             let url = &self.stream.url;
+            let mut asked_pause = Duration::ZERO;
             match WebSocketClient::connect(url, self.stream.tls.as_ref(), &WebLimits::default()) {
                 Ok(socket) => {
                     self.say(Severity::Note, &format_args!("connected to {}", url.authority()));
@@ -62,9 +62,14 @@ impl Following {
                         pause = FIRST_PAUSE;
                     }
                 }
-                Err(error) => self.say(Severity::Warning, &format_args!("{:#}", Error::chain(&error))),
+                Err(error) => {
+                    self.say(Severity::Warning, &format_args!("{:#}", Error::chain(&error)));
+                    if let WebError::Refused { retry_after: Some(asked), .. } = error {
+                        asked_pause = asked.min(LONGEST_ASKED);
+                    }
+                }
             }
-            if self.sleep(pause).is_err() {
+            if self.sleep(pause.max(asked_pause)).is_err() {
                 return;
             }
             pause = (pause * 2).min(LONGEST_PAUSE);

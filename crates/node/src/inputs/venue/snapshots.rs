@@ -11,15 +11,13 @@ use tapeline_measure::{instant, utc_now};
 use tapeline_wire::tls::Tls;
 use tapeline_wire::web_client::{HttpAnswer, Url, WebLimits, get};
 
+use super::{LONGEST_ASKED, LONGEST_PAUSE};
 use crate::Error;
 use crate::config::VenueStream;
 use crate::events::{Events, Kind, Severity};
 
 /// The pause after each request: Binance counts a snapshot as 50 of 6,000 units a minute, so two a second are its limit.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause after a failure, and the longest that a venue can ask for.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-const LONGEST_ASKED: Duration = Duration::from_secs(600);
 
 /// The number of a connection, a symbol, and the address of its snapshot.
 type Order = (u64, String, Url);

@@ -1,4 +1,4 @@
-//! A venue that refuses snapshots, as one that was asked for too many.
+//! A venue that refuses snapshots or connections, as one that was asked for too many.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -10,17 +10,33 @@ use crate::venue_server::{Behaviour, Books, Step, VenueServer};
 
 const SNAPSHOT: &str = r#"{"lastUpdateId":100,"bids":[["61837.50","1.5"]],"asks":[["61837.75","2"]]}"#;
 
-/// Binance, which refuses the first requests for snapshots, and tells when each came.
+/// What is refused.
+#[derive(PartialEq, Eq)]
+enum What {
+    Snapshots,
+    Streams,
+}
+
+/// Binance, which refuses the first requests, and tells when each came.
 struct Refusing {
     venue: Binance,
+    what: What,
     refusals: std::vec::IntoIter<&'static str>,
     asked: Sender<Instant>,
 }
 
 impl Refusing {
-    fn new(refusals: Vec<&'static str>) -> (Self, Receiver<Instant>) {
+    fn new(what: What, refusals: Vec<&'static str>) -> (Self, Receiver<Instant>) {
         let (asked, when) = channel();
-        (Self { venue: Binance::recorded(SNAPSHOT), refusals: refusals.into_iter(), asked }, when)
+        (Self { venue: Binance::recorded(SNAPSHOT), what, refusals: refusals.into_iter(), asked }, when)
+    }
+
+    fn next_refusal(&mut self, what: &What) -> Option<String> {
+        if self.what != *what {
+            return None;
+        }
+        self.asked.send(Instant::now()).unwrap();
+        self.refusals.next().map(str::to_owned)
     }
 }
 
@@ -38,8 +54,11 @@ impl Behaviour for Refusing {
     }
 
     fn refuse(&mut self) -> Option<String> {
-        self.asked.send(Instant::now()).unwrap();
-        self.refusals.next().map(str::to_owned)
+        self.next_refusal(&What::Snapshots)
+    }
+
+    fn refuse_stream(&mut self) -> Option<String> {
+        self.next_refusal(&What::Streams)
     }
 
     fn books(&self) -> &Books {
@@ -51,7 +70,7 @@ impl Behaviour for Refusing {
 fn refused_snapshots_are_requested_again_when_the_venue_says_so_or_with_pauses_that_double() {
     let refusals =
         ["429 Too Many Requests\r\nRetry-After: 2", "418 I'm a teapot\r\nRetry-After: 0", "503 Busy"];
-    let (venue, asked) = Refusing::new(Vec::from(refusals));
+    let (venue, asked) = Refusing::new(What::Snapshots, Vec::from(refusals));
     let script = vec![
         Step::Send(difference(99, 100, "", "")),
         Step::AwaitSnapshots(1),
@@ -66,18 +85,44 @@ fn refused_snapshots_are_requested_again_when_the_venue_says_so_or_with_pauses_t
     market.end();
     market.check_books(&server, &symbols);
     assert_eq!(server.requests().len(), 1, "the stream stays");
+    // What the venue asks for, at least half a second, and the pause after three failures.
+    check_pauses(&asked, &[2_000, 500, 4_000]);
+}
+
+/// The pauses between requests are at least so long, in ms.
+fn check_pauses(asked: &Receiver<Instant>, least_ms: &[u64]) {
     let asked: Vec<_> = asked.try_iter().collect();
     let pauses: Vec<_> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert_eq!(pauses.len(), 3, "{pauses:?}");
-    // What the venue asks for, at least half a second, and the pause after three failures.
-    for (pause, least_ms) in pauses.iter().zip([2_000, 500, 4_000]) {
-        assert!(*pause >= Duration::from_millis(least_ms), "{pauses:?}");
+    assert_eq!(pauses.len(), least_ms.len(), "{pauses:?}");
+    for (pause, least_ms) in pauses.iter().zip(least_ms) {
+        assert!(*pause >= Duration::from_millis(*least_ms), "{pauses:?}");
     }
 }
 
 #[test]
+fn a_refused_connection_is_made_again_when_the_venue_says_so_or_with_pauses_that_double() {
+    let refusals = ["429 Too Many Requests\r\nRetry-After: 2", "503 Busy", "503 Busy"];
+    let (venue, asked) = Refusing::new(What::Streams, Vec::from(refusals));
+    let script = vec![
+        Step::Send(difference(99, 100, "", "")),
+        Step::AwaitSnapshots(1),
+        Step::Send(difference(101, 102, r#"["61837.60","0.25"]"#, "")),
+        mark(),
+    ];
+    let place = Place::new(0);
+    let server = VenueServer::start(place.folder.path(), script, venue);
+    let symbols = [SYMBOL.to_owned()];
+    let mut market = Market::open(&place, &config(&place, &server, "binance", &symbols, ""));
+    market.read_until_live(is_mark);
+    market.end();
+    market.check_books(&server, &symbols);
+    // What the venue asks for, and the pauses after two and three failures.
+    check_pauses(&asked, &[2_000, 500, 1_000]);
+}
+
+#[test]
 fn a_new_connection_does_not_shorten_the_pause_that_the_venue_asked_for() {
-    let (venue, asked) = Refusing::new(vec!["429 Too Many Requests\r\nRetry-After: 3"]);
+    let (venue, asked) = Refusing::new(What::Snapshots, vec!["429 Too Many Requests\r\nRetry-After: 3"]);
     let script = vec![
         Step::Send(difference(99, 100, "", "")),
         Step::Hold,

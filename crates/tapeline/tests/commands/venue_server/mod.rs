@@ -52,6 +52,10 @@ pub(crate) trait Behaviour: Send {
     fn refuse(&mut self) -> Option<String> {
         None
     }
+    /// Refuses a WebSocket, in the same way.
+    fn refuse_stream(&mut self) -> Option<String> {
+        None
+    }
     /// The true books.
     fn books(&self) -> &Books;
 }
@@ -145,6 +149,10 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>, shared: &Shared) -> io::R
     let key = head.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "));
     match key {
         Some(key) => {
+            let refused = lock(shared).behaviour.refuse_stream();
+            if let Some(refused) = refused {
+                return refuse(tls, &refused);
+            }
             let accept = tungstenite::handshake::derive_accept_key(key.trim().as_bytes());
             write!(
                 tls,
@@ -161,10 +169,7 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>, shared: &Shared) -> io::R
 fn answer_get(mut tls: Tls, head: &str, shared: &Shared) -> io::Result<()> {
     let refused = lock(shared).behaviour.refuse();
     if let Some(refused) = refused {
-        write!(tls, "HTTP/1.1 {refused}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
-        tls.flush()?;
-        tls.conn.send_close_notify();
-        return tls.flush();
+        return refuse(tls, &refused);
     }
     let path = head.split(' ').nth(1).unwrap_or_default();
     let body = lock(shared).behaviour.snapshot(path.split('?').nth(1).unwrap_or_default());
@@ -175,6 +180,14 @@ fn answer_get(mut tls: Tls, head: &str, shared: &Shared) -> io::Result<()> {
     tls.flush()?;
     note_snapshot(shared);
     Ok(())
+}
+
+/// Answers with a status and further headers, without a body.
+fn refuse(mut tls: Tls, refused: &str) -> io::Result<()> {
+    write!(tls, "HTTP/1.1 {refused}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
+    tls.flush()?;
+    tls.conn.send_close_notify();
+    tls.flush()
 }
 
 fn note_snapshot(shared: &Shared) {
