@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tapeline_wire::tls::{Tls, TlsVersions};
-use tapeline_wire::web_client::{Url, WebLimits, WebReceived, WebSocketClient, get};
+use tapeline_wire::web_client::{Url, WebError, WebLimits, WebReceived, WebSocketClient, get};
 use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tungstenite::protocol::{CloseFrame, frame::Frame};
 use tungstenite::{Message, WebSocket};
@@ -202,13 +202,16 @@ fn a_server_that_does_not_want_a_websocket_is_named() {
     let (url, serving) = server(|mut stream| {
         let mut room = [0; 4 << 10];
         let _ = stream.read(&mut room).unwrap();
-        stream.write_all(b"HTTP/1.1 429 Slow down\r\nContent-Length: 0\r\n\r\n").unwrap();
+        stream.write_all(b"HTTP/1.1 429 Slow down\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n").unwrap();
     });
-    let said = failure(&url("ws"), &LONG);
+    let refused = WebSocketClient::connect(&url("ws"), None, &LONG).unwrap_err();
+    let said = refused.to_string();
     assert!(
         said.ends_with("the server refuses the WebSocket with HTTP status 429 Too Many Requests"),
         "{said}"
     );
+    let WebError::Refused { retry_after, .. } = refused else { panic!("{refused:?}") };
+    assert_eq!(retry_after, Some(Duration::from_secs(7)));
     serving.join().unwrap();
     let unknown = Url::parse("ws://no-such-host.invalid/").unwrap();
     let said = failure(&unknown, &LONG);

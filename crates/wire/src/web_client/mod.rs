@@ -70,8 +70,8 @@ pub enum WebError {
     Refused {
         /// Host and port.
         host: String,
-        /// The status.
-        status: u16,
+        /// The status with its name, such as `429 Too Many Requests`.
+        status: String,
         /// After how long it may be asked again, as the server says in seconds.
         retry_after: Option<Duration>,
     },

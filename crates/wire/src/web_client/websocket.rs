@@ -64,7 +64,7 @@ impl WebSocketClient {
             HandshakeError::Failure(tungstenite::Error::Http(answer)) => {
                 let asked = answer.headers().get("retry-after").and_then(|seconds| seconds.to_str().ok());
                 let retry_after = asked.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
-                WebError::Refused { host: host.clone(), status: answer.status().as_u16(), retry_after }
+                WebError::Refused { host: host.clone(), status: answer.status().to_string(), retry_after }
             }
             HandshakeError::Failure(cause) => refused(cause.to_string()),
         })?;
