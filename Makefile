@@ -11,7 +11,7 @@ TARGET ?=
 SOAK_SECONDS ?= 7200
 # For how long `make hunt` goes on.
 HUNT_SECONDS ?= 28800
-# A test that waits without end ends its program of tests after this time, which then names the test.
+# A program of tests that has not ended after this time is ended, and the tests that had not ended are named.
 TEST_LIMIT ?= 20m
 # For how many minutes `make hosts` goes on, with how many messages a second, and with how many packets of a hundred lost.
 MINUTES ?= 10

@@ -1,10 +1,9 @@
 //! The public stream of a crypto venue: a thread that keeps the connection, and the plant's side of it.
 //!
 //! The thread connects, passes messages on in a bounded queue, and sends what the feed requests; snapshots are fetched by a second thread, so that
-//! the stream is read meanwhile. After a failure it connects again, with pauses that grow from a quarter of a second to half a minute, or as
-//! long as the venue asks for. If the
-//! plant is slower than the venue, the queue is full, the thread reads no more, and the venue may close the connection: then the feed is stale, and
-//! joins its books again.
+//! the stream is read meanwhile. After a failure it connects again, with pauses that grow from a quarter of a second to half a minute, or are as long
+//! as the venue asks, if that is longer. If the plant is slower than the venue, the queue is full, the thread reads no more, and the venue may close
+//! the connection: then the feed is stale, and joins its books again.
 
 mod following;
 mod snapshots;

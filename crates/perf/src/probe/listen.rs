@@ -19,7 +19,7 @@ const SLOT_BYTES: usize = 65_536;
 const RECEIVE_BUFFER: usize = 16 << 20;
 /// The longest wait before a signal is looked for.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// A measurement whose asking end is silent for so long is over: all datagrams that say so may be lost.
+/// After so long a silence of its asking end a measurement is over, once a step has begun: all datagrams that say so may have been lost.
 const SILENCE_NS: i64 = 10_000_000_000;
 
 /// One measurement of one asking end.
@@ -48,7 +48,8 @@ pub(super) fn listen(address: SocketAddrV4, interface: &str, once: bool, stop: &
     let mut measurements: Vec<Measurement> = Vec::new();
     while !stop.requested() {
         if receiver.receive(&mut batch).map_err(of_socket)? == 0 {
-            let last = measurements.iter().map(|measurement| measurement.heard).max();
+            let begun = measurements.iter().filter(|measurement| measurement.step > 0);
+            let last = begun.map(|measurement| measurement.heard).max();
             if once && last.is_some_and(|heard| clock.now().since(heard) >= SILENCE_NS) {
                 anstream::eprintln!(
                     "warning: the asking end has been silent for 10 s: the measurement is over"

@@ -65,7 +65,7 @@ pub enum WebError {
     /// The address asks for TLS, and there are no settings for it, or invalid ones.
     #[error(transparent)]
     Settings(#[from] crate::Error),
-    /// The server answered the request for a WebSocket with another HTTP status than 101.
+    /// The server answered the request for a WebSocket with an HTTP status other than 101.
     #[error("{host}: the server refuses the WebSocket with HTTP status {status}")]
     Refused {
         /// Host and port.

@@ -63,7 +63,8 @@ impl WebSocketClient {
             HandshakeError::Interrupted(_) => refused("the server did not answer in time".to_owned()),
             HandshakeError::Failure(tungstenite::Error::Http(answer)) => {
                 let asked = answer.headers().get("retry-after").and_then(|seconds| seconds.to_str().ok());
-                let retry_after = asked.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+                let retry_after =
+                    asked.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
                 WebError::Refused { host: host.clone(), status: answer.status().to_string(), retry_after }
             }
             HandshakeError::Failure(cause) => refused(cause.to_string()),

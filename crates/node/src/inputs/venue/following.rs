@@ -62,12 +62,15 @@ impl Following {
                         pause = FIRST_PAUSE;
                     }
                 }
-                Err(error) => {
-                    self.say(Severity::Warning, &format_args!("{:#}", Error::chain(&error)));
-                    if let WebError::Refused { retry_after: Some(asked), .. } = error {
-                        asked_pause = asked.min(LONGEST_ASKED);
-                    }
+                Err(WebError::Refused { retry_after: Some(asked), host, status }) if asked > pause => {
+                    asked_pause = asked.min(LONGEST_ASKED);
+                    let seconds = asked_pause.as_secs();
+                    let what = format_args!(
+                        "{host}: the server refuses the WebSocket with HTTP status {status}; connecting again in {seconds} s, as it asks"
+                    );
+                    self.say(Severity::Warning, &what);
                 }
+                Err(error) => self.say(Severity::Warning, &format_args!("{:#}", Error::chain(&error))),
             }
             if self.sleep(pause.max(asked_pause)).is_err() {
                 return;

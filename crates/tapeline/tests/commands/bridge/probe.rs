@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, ExitStatus, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -11,19 +11,35 @@ use super::{free_port, unbound};
 use crate::certificates;
 use crate::stage::tapeline;
 
+/// A listening end, which ends with the test.
+struct Listening(Child);
+
+impl Listening {
+    fn wait(&mut self) -> std::io::Result<ExitStatus> {
+        self.0.wait()
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Starts a listening end for one measurement, and waits until it listens.
-fn listener(address: &str) -> Child {
+fn listener(address: &str) -> Listening {
     listening(&["--listen", address], address)
 }
 
 /// The same, with these arguments.
-fn listening(arguments: &[&str], address: &str) -> Child {
+fn listening(arguments: &[&str], address: &str) -> Listening {
     let fixed = ["bridge", "probe", "--once"];
     let mut child = tapeline(&[&fixed[..], arguments].concat()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
     assert_eq!(said, format!("listening at {address}\n"));
-    child
+    Listening(child)
 }
 
 fn probe(to: &str, arguments: &[&str]) -> String {
@@ -75,6 +91,28 @@ fn what_a_path_loses_is_counted() {
         assert!(lost >= sent / 7 && step["received"].as_u64().unwrap() == sent - lost, "{probed}");
     }
     assert!(listener["round_trip"]["lost"].as_u64().unwrap() > 0, "{probed}");
+}
+
+#[test]
+fn a_listener_whose_asking_end_was_killed_ends_by_itself() {
+    let address = unbound();
+    let mut listening = listener(&address.to_string());
+    let lossy = Lossy::new(address, 3);
+    let to = lossy.address().to_string();
+    let mut asking = tapeline(&["bridge", "probe", "--to", &to, "--rates", "2k", "--step", "10m"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // More than a third of what is sent before the first step.
+    while lossy.lost() < 500 {
+        std::thread::yield_now();
+    }
+    asking.kill().unwrap();
+    asking.wait().unwrap();
+    assert!(listening.wait().unwrap().success());
+    let mut said = String::new();
+    listening.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("the asking end has been silent for 10 s"), "{said}");
 }
 
 #[test]
@@ -167,7 +205,7 @@ fn slow(to: SocketAddrV4) -> String {
     std::thread::spawn(move || {
         let (mut below, _) = listener.accept().unwrap();
         let mut above = TcpStream::connect(to).unwrap();
-        // Otherwise round trips wait for delayed acknowledgements, and a step that long counts as steady.
+        // Otherwise round trips include delayed acknowledgements, and a backlog no longer than a round trip counts as steady.
         [&below, &above].into_iter().for_each(|end| end.set_nodelay(true).unwrap());
         let (mut from, mut into) = (below.try_clone().unwrap(), above.try_clone().unwrap());
         std::thread::spawn(move || _ = std::io::copy(&mut from, &mut into));

@@ -82,9 +82,10 @@ fn a_plant_that_starts_again_goes_on_behind_its_journal() {
 #[test]
 fn a_plant_above_without_a_journal_begins_anew_and_so_do_those_below() {
     let scene = Scene::new("anew");
-    scene.day("3s");
+    // Long enough for the plant below to begin again on a busy machine.
+    scene.day("8s");
     let line = unbound();
-    // It is there before the day begins, however busy the machine is.
+    // The plant below is there before the day begins, however busy the machine is.
     let mut below = scene.below("below", &[line], "stale_after = \"0s\"", &[]);
     let mut first = scene.above(&[line], "", &[]);
     let mut ring = scene.reader("below");
