@@ -85,8 +85,10 @@ fn a_plant_above_without_a_journal_begins_anew_and_so_do_those_below() {
     // Long enough for the plant below to begin again on a busy machine.
     scene.day("8s");
     let line = unbound();
-    // The plant below is there before the day begins, however busy the machine is.
-    let mut below = scene.below("below", &[line], "stale_after = \"0s\"", &[]);
+    // The plant below is there before the day begins, however busy the machine is, and waits for answers to its re-requests: whoever leaves the lines
+    // of a plant without a journal begins anew.
+    let keys = "stale_after = \"0s\"\nrecovery_time = \"60s\"";
+    let mut below = scene.below("below", &[line], keys, &[]);
     let mut first = scene.above(&[line], "", &[]);
     let mut ring = scene.reader("below");
     wait_for(&mut ring, |tick| tick.header.seq > Seq(500));
