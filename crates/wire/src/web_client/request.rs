@@ -150,8 +150,13 @@ fn answer(bytes: &[u8], is_end: bool) -> Parsed {
     } else {
         return Parsed::Incomplete;
     };
-    let retry_after = value("retry-after").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+    let retry_after = value("retry-after").and_then(retry_after);
     Parsed::Whole(HttpAnswer { status: head.code.unwrap_or(0), retry_after, body })
+}
+
+/// Reads the value of a `Retry-After` in seconds; `None` if it is a date.
+pub(super) fn retry_after(value: &str) -> Option<Duration> {
+    value.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// Joins the chunks of a body; `None` if the last one has not arrived.

@@ -7,6 +7,7 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{HandshakeError, Message, Utf8Bytes, WebSocket};
 
 use super::connection::{WebConnection, is_time_out};
+use super::request::retry_after;
 use super::{Url, WebError, WebLimits};
 use crate::impls::shown;
 use crate::tls::Tls;
@@ -62,9 +63,8 @@ impl WebSocketClient {
         let (socket, _) = opened.map_err(|error| match error {
             HandshakeError::Interrupted(_) => refused("the server did not answer in time".to_owned()),
             HandshakeError::Failure(tungstenite::Error::Http(answer)) => {
-                let asked = answer.headers().get("retry-after").and_then(|seconds| seconds.to_str().ok());
-                let retry_after =
-                    asked.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
+                let asked = answer.headers().get("retry-after").and_then(|asked| asked.to_str().ok());
+                let retry_after = asked.and_then(retry_after);
                 WebError::Refused { host: host.clone(), status: answer.status().to_string(), retry_after }
             }
             HandshakeError::Failure(cause) => refused(cause.to_string()),

@@ -50,7 +50,7 @@ impl Following {
         let snapshots = Snapshots::new(&self.name, &self.stream, &self.events);
         for connection in 1.. {
             let url = &self.stream.url;
-            let mut asked_pause = Duration::ZERO;
+            let mut until_next = None;
             match WebSocketClient::connect(url, self.stream.tls.as_ref(), &WebLimits::default()) {
                 Ok(socket) => {
                     self.say(Severity::Note, &format_args!("connected to {}", url.authority()));
@@ -63,8 +63,9 @@ impl Following {
                     }
                 }
                 Err(WebError::Refused { retry_after: Some(asked), host, status }) if asked > pause => {
-                    asked_pause = asked.min(LONGEST_ASKED);
-                    let seconds = asked_pause.as_secs();
+                    let asked = asked.min(LONGEST_ASKED);
+                    until_next = Some(asked);
+                    let seconds = asked.as_secs();
                     let what = format_args!(
                         "{host}: the server refuses the WebSocket with HTTP status {status}; connecting again in {seconds} s, as it asks"
                     );
@@ -72,7 +73,7 @@ impl Following {
                 }
                 Err(error) => self.say(Severity::Warning, &format_args!("{:#}", Error::chain(&error))),
             }
-            if self.sleep(pause.max(asked_pause)).is_err() {
+            if self.sleep(until_next.unwrap_or(pause)).is_err() {
                 return;
             }
             pause = (pause * 2).min(LONGEST_PAUSE);

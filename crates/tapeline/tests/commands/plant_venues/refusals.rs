@@ -66,11 +66,9 @@ impl Behaviour for Refusing {
     }
 }
 
-#[test]
-fn refused_snapshots_are_requested_again_when_the_venue_says_so_or_with_pauses_that_double() {
-    let refusals =
-        ["429 Too Many Requests\r\nRetry-After: 2", "418 I'm a teapot\r\nRetry-After: 0", "503 Busy"];
-    let (venue, asked) = Refusing::new(What::Snapshots, Vec::from(refusals));
+/// A plant has the venue's book in spite of these refusals, and the pauses between its requests are at least so long, in ms. Returns the number of subscriptions.
+fn joins_in_spite_of(what: What, refusals: Vec<&'static str>, least_ms: &[u64]) -> usize {
+    let (venue, asked) = Refusing::new(what, refusals);
     let script = vec![
         Step::Send(difference(99, 100, "", "")),
         Step::AwaitSnapshots(1),
@@ -84,40 +82,30 @@ fn refused_snapshots_are_requested_again_when_the_venue_says_so_or_with_pauses_t
     market.read_until_live(is_mark);
     market.end();
     market.check_books(&server, &symbols);
-    assert_eq!(server.requests().len(), 1, "the stream stays");
-    // What the venue asks for, at least half a second, and the pause after three failures.
-    check_pauses(&asked, &[2_000, 500, 4_000]);
-}
-
-/// The pauses between requests are at least so long, in ms.
-fn check_pauses(asked: &Receiver<Instant>, least_ms: &[u64]) {
     let asked: Vec<_> = asked.try_iter().collect();
     let pauses: Vec<_> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(pauses.len(), least_ms.len(), "{pauses:?}");
     for (pause, least_ms) in pauses.iter().zip(least_ms) {
         assert!(*pause >= Duration::from_millis(*least_ms), "{pauses:?}");
     }
+    server.requests().len()
+}
+
+#[test]
+fn refused_snapshots_are_requested_again_when_the_venue_says_so_or_with_pauses_that_double() {
+    let refusals =
+        vec!["429 Too Many Requests\r\nRetry-After: 2", "418 I'm a teapot\r\nRetry-After: 0", "503 Busy"];
+    // What the venue asks for, at least half a second, and the pause after three failures.
+    let subscriptions = joins_in_spite_of(What::Snapshots, refusals, &[2_000, 500, 4_000]);
+    assert_eq!(subscriptions, 1, "the stream stays");
 }
 
 #[test]
 fn a_refused_connection_is_made_again_when_the_venue_says_so_or_with_pauses_that_double() {
-    let refusals = ["429 Too Many Requests\r\nRetry-After: 2", "503 Busy", "503 Busy"];
-    let (venue, asked) = Refusing::new(What::Streams, Vec::from(refusals));
-    let script = vec![
-        Step::Send(difference(99, 100, "", "")),
-        Step::AwaitSnapshots(1),
-        Step::Send(difference(101, 102, r#"["61837.60","0.25"]"#, "")),
-        mark(),
-    ];
-    let place = Place::new(0);
-    let server = VenueServer::start(place.folder.path(), script, venue);
-    let symbols = [SYMBOL.to_owned()];
-    let mut market = Market::open(&place, &config(&place, &server, "binance", &symbols, ""));
-    market.read_until_live(is_mark);
-    market.end();
-    market.check_books(&server, &symbols);
+    let refusals = vec!["429 Too Many Requests\r\nRetry-After: 2", "503 Busy", "503 Busy"];
     // What the venue asks for, and the pauses after two and three failures.
-    check_pauses(&asked, &[2_000, 500, 1_000]);
+    let subscriptions = joins_in_spite_of(What::Streams, refusals, &[2_000, 500, 1_000]);
+    assert_eq!(subscriptions, 1);
 }
 
 #[test]
