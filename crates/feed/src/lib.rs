@@ -73,6 +73,7 @@ pub mod venues;
 mod wire;
 
 pub use framing::Framing;
+pub use processor::prefetch_lines;
 pub use protocol::{Protocol, UnknownProtocol};
 
 /// The example in the README, run as a test.

@@ -16,30 +16,39 @@ pub(crate) use other::Permutation;
 /// Prefetches the cache line that contains the first byte of `place`.
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: &T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint: it reads and writes nothing, for any address, and a reference's address is valid. (No test can break: nothing can fail.)
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+    prefetch_line(std::ptr::from_ref(place).cast());
+}
+
+/// Prefetches all cache lines of `place`. Unlike after a load, the processor goes on meanwhile, and nothing waits for a value.
+#[inline(always)]
+pub fn prefetch_lines<T: ?Sized>(place: &T) {
+    let (start, size) = (std::ptr::from_ref(place).cast::<u8>(), size_of_val(place));
+    (0..size).step_by(LINE).for_each(|at| prefetch_line(start.wrapping_add(at)));
+    // The last line, if the place begins in the middle of one.
+    prefetch_line(start.wrapping_add(size.saturating_sub(1)));
 }
 
 /// Prefetches the bytes at distance [`AHEAD`] from the start of `message`. Each message's length determines the place of the next message in
 /// memory, so without prefetching the processor would wait at every line.
 #[inline(always)]
 pub(crate) fn prefetch_ahead(message: &[u8]) {
+    prefetch_line(message.as_ptr().wrapping_add(AHEAD));
+}
+
+#[inline(always)]
+fn prefetch_line(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint: it reads and writes nothing, for any address, and bytes beyond the messages are not touched. (No test can break: nothing can
-    // fail.)
+    // SAFETY: a hint: it reads and writes nothing, for any address. (No test can break: nothing can fail.)
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(message.as_ptr().wrapping_add(AHEAD).cast());
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = message;
+    let _ = at;
 }
+
+/// Size of a cache line in bytes.
+const LINE: usize = 64;
 
 /// Sixteen cache lines, about thirty messages: with this prefetch, decoding from memory to records is 2.6 times as fast as with a `match`; without
 /// it no faster (`make bench-peers-itch`).

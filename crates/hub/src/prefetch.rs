@@ -28,10 +28,13 @@ pub struct Coming {
     domain: Option<Domain>,
 }
 
-impl From<&Tick<'_>> for Coming {
-    fn from(tick: &Tick<'_>) -> Self {
-        let domain = tick.body.get(DOMAIN_AT).map(|domain| Domain(*domain));
-        Self { item: tick.header.item, domain }
+impl Coming {
+    /// Looks at the frame of a tick; `None` for a frame that is none.
+    #[inline]
+    #[must_use]
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        let (_, item, body) = Tick::glance(frame)?;
+        Some(Self { item, domain: body.get(DOMAIN_AT).map(|domain| Domain(*domain)) })
     }
 }
 

@@ -18,8 +18,8 @@ use crate::shared_state::SharedState;
 const MOST: usize = 512;
 /// Maximum bytes of the updates, except for a single longer one.
 const MOST_BYTES: usize = 128 << 10;
-/// Number of updates that are folded together, with their items and images prefetched as in [`crate::prefetch`].
-const TOGETHER: usize = 16;
+/// Number of updates that are folded together. Meanwhile the images of as many after them are prefetched, and the items of the next ones.
+const TOGETHER: usize = 8;
 
 /// The updates, in the order of their arrival.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(crate) struct Unfolded {
     bytes: Vec<u8>,
     /// Number of updates at the front that are folded.
     folded: usize,
+    /// Number of updates at the front whose items are prefetched, and whose images are.
+    expected: [usize; 2],
     /// Items with unreadable updates, with their numbers at that time.
     unreadable: Vec<(ItemSlot, ItemId)>,
 }
@@ -44,7 +46,7 @@ impl Unfolded {
     /// Creates an empty list with all its memory, except for a single longer update.
     pub(crate) fn new() -> Self {
         let (updates, bytes) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST_BYTES));
-        Self { updates, bytes, folded: 0, unreadable: Vec::new() }
+        Self { updates, bytes, folded: 0, expected: [0; 2], unreadable: Vec::new() }
     }
 
     /// Returns the number of updates not folded.
@@ -72,6 +74,7 @@ impl Unfolded {
         let end = self.updates.drain(..self.folded).next_back().map_or(0, |update| update.end);
         self.updates.iter_mut().for_each(|update| update.end -= end);
         self.bytes.drain(..end);
+        self.expected = self.expected.map(|count| count.saturating_sub(self.folded));
         self.folded = 0;
     }
 
@@ -82,14 +85,27 @@ impl Unfolded {
         self.updates.push(Update { place, seq, end: self.bytes.len() });
     }
 
+    /// Prefetches the items of updates that are folded later, and the images of those before them.
+    #[inline]
+    fn expect(&mut self, interest: &Interest, images: &Images) {
+        let slots = |expected: &mut usize, ahead: usize| {
+            let begin = self.folded.max(*expected);
+            let end = self.updates.len().min(self.folded + ahead * TOGETHER).max(begin);
+            *expected = end;
+            let updates = self.updates.get(begin..end).unwrap_or_default();
+            updates.iter().filter_map(|update| Some(interest.get(update.place)?.slot))
+        };
+        let [items, of_images] = &mut self.expected;
+        slots(items, 3).for_each(|slot| images.cache.expect(slot));
+        slots(of_images, 2).for_each(|slot| images.cache.expect_image(slot));
+    }
+
     /// Folds the next few updates into the images of their items.
     fn fold(&mut self, interest: &mut Interest, images: &mut Images) {
+        self.expect(interest, images);
         let (folded, rest) = self.updates.split_at(self.folded);
         let mut begin = folded.last().map_or(0, |update| update.end);
         let together = rest.get(..TOGETHER).unwrap_or(rest);
-        let items = || together.iter().filter_map(|update| interest.get(update.place));
-        items().for_each(|item| images.cache.expect(item.slot));
-        items().for_each(|item| images.cache.expect_image(item.slot));
         for Update { place, seq, end } in together {
             let message = self.bytes.get(begin..*end).unwrap_or_default();
             begin = *end;
@@ -100,7 +116,7 @@ impl Unfolded {
         }
         self.folded += together.len();
         if self.len() == 0 {
-            self.folded = 0;
+            (self.folded, self.expected) = (0, [0; 2]);
             self.updates.clear();
             self.bytes.clear();
             // Frees the memory of a single long message.

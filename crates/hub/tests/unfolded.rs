@@ -60,8 +60,8 @@ fn what_is_folded_makes_room_for_more() {
     exchange.refresh("AAPL", &quote(1, 100));
     (2..102).for_each(|price| exchange.update("AAPL", &bid(price)));
     let mut least = 100;
-    for turn in 0..200 {
-        (0..16).for_each(|step| exchange.update("AAPL", &bid(200 + 16 * turn + step)));
+    for turn in 0..400 {
+        (0..8).for_each(|step| exchange.update("AAPL", &bid(200 + 8 * turn + step)));
         least = least.min(exchange.hub.unfolded());
         exchange.hub.fold(exchange.now, &mut exchange.queues);
     }

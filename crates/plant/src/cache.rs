@@ -71,11 +71,11 @@ mod rows;
 mod shape;
 
 use std::hash::BuildHasher;
-use std::hint::black_box;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use tapeline_feed::prefetch_lines;
 use tapeline_omm::Dictionary;
 use tapeline_omm::rwf::{DataType, Header, MessageClass, MessageView, RefreshHeader, StreamState, flags};
 
@@ -410,14 +410,16 @@ impl Cache {
         item.map_or_else(Slot::default, |(place, item)| Slot { place, serial: item.serial })
     }
 
-    /// Prefetches an item to which a message will soon be applied. With 100,000 items none is in the processor's caches, and several prefetches are
-    /// in progress at the same time. Call [`expect_image`](Self::expect_image) next, for all items.
+    /// Prefetches an item to which a message will soon be applied: with 100,000 items none is in the processor's caches. Prefetches of several
+    /// items are in progress at the same time, and nothing waits for them. Call [`expect_image`](Self::expect_image) for the same items later.
     #[inline]
     pub fn expect(&self, slot: Slot) {
-        black_box(self.item_at(slot).map(|item| item.container));
+        if let Some(place) = self.items.get(slot.place as usize) {
+            prefetch_lines(place);
+        }
     }
 
-    /// Prefetches an item's image.
+    /// Prefetches an item's image; waits for the item itself.
     #[inline]
     pub fn expect_image(&self, slot: Slot) {
         if let Some(Item { body: Body::Record(record), .. }) = self.item_at(slot) {

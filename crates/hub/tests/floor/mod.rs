@@ -288,7 +288,7 @@ impl Floor {
     pub(crate) fn expect(&mut self, number: usize) -> usize {
         let ticks = &self.sequencer.publisher().0[self.first..];
         let ahead = ticks.iter().cycle().skip(number % ticks.len());
-        self.hub.expect(ahead.map(|frame| Coming::from(&Tick::parse(frame).unwrap())))
+        self.hub.expect(ahead.map(|frame| Coming::of(frame).unwrap()))
     }
 
     fn take(&mut self, place: usize) {

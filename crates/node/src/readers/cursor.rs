@@ -61,7 +61,7 @@ impl<T: Position> RingCursor<T> {
     ///
     /// # Errors
     /// Another plant continues with the ring, or the ring contains something that is not a tick.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self, awaited: Seq) -> crate::Result<Read<'_>> {
         // Checked before the tick: if another plant follows later, the next look detects it.
         let is_ours = self.ticks.epoch() == self.epoch;
@@ -86,7 +86,7 @@ impl<T: Position> RingCursor<T> {
     ///
     /// # Errors
     /// The ring contains something that is not a tick.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self) -> crate::Result<Next<'_>> {
         let Some(gate) = &self.gate else { return self.ticks.next() };
         let next = gate.next(&mut self.ticks)?;

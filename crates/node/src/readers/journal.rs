@@ -198,7 +198,7 @@ impl Gate {
 
     /// Whether the next tick of a ring may go out.
     fn holds(&self, ticks: &mut impl Position) -> Held {
-        let next = ticks.ahead(|frame| Tick::parse(frame).ok().map(|tick| tick.header.seq)).next();
+        let next = ticks.ahead(|frame| Tick::glance(frame).map(|(seq, ..)| seq)).next();
         let Some(seq) = next.flatten() else {
             return Held::No;
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tapeline_plant::tick::Tick;
+use tapeline_plant::tick::{Malformed, Tick};
 use tapeline_ring::{Name, Poll, Start, Subscriber, SubscriberId};
 
 use crate::Error;
@@ -78,7 +78,7 @@ pub struct OnRing {
 }
 
 impl Ticks for OnRing {
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> crate::Result<Next<'_>> {
         next(&mut self.subscriber)
     }
@@ -122,14 +122,14 @@ impl Position for OnRing {
 ///
 /// # Errors
 /// The ring contains something that is not a tick.
-#[inline]
+#[inline(always)]
 pub fn next(subscriber: &mut Subscriber) -> crate::Result<Next<'_>> {
     let stall_limit = subscriber.stall_limit();
     match subscriber.next() {
-        Poll::Frame(frame) => {
-            let tick = Tick::parse(frame.bytes()).context("the ring holds something that is not a tick")?;
-            Ok(Next::Tick(tick))
-        }
+        Poll::Frame(frame) => match Tick::parse(frame.bytes()) {
+            Ok(tick) => Ok(Next::Tick(tick)),
+            Err(malformed) => Err(not_a_tick(malformed)),
+        },
         Poll::Ended => Ok(Next::End),
         Poll::Damaged { position } => crate::error::bail!(
             "the ring is damaged at position {}: something other than its publisher has written into it",
@@ -139,6 +139,11 @@ pub fn next(subscriber: &mut Subscriber) -> crate::Result<Next<'_>> {
         // Includes entries of a later version of the ring, which this version cannot handle.
         _ => Ok(Next::Nothing),
     }
+}
+
+#[cold]
+fn not_a_tick(malformed: Malformed) -> Error {
+    Error::new("the ring holds something that is not a tick").because(malformed)
 }
 
 impl Lost {

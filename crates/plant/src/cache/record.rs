@@ -5,8 +5,7 @@
 //! leaves a gap after it, into which a longer one can grow again. A longer value without such a gap moves the entries after it, once, because
 //! lengths of prices and sizes vary during the day. An image is encoded by copying the bytes between the gaps.
 
-use std::hint::black_box;
-
+use tapeline_feed::prefetch_lines;
 use tapeline_omm::rwf::Info;
 use tapeline_omm::{Dictionary, Fid, FieldList, Refused as NoRoom};
 
@@ -16,8 +15,6 @@ use super::fields::{
 use super::limits::NotApplied;
 use super::shape::{Found, GAPS, Put, Shape, ShapeId, Shapes};
 
-/// Size of a cache line in bytes.
-const LINE: usize = 64;
 /// Bytes of a slot in the index.
 const INDEX: usize = 2;
 /// Bytes before the entries of a list with only standard data: the flags, the count.
@@ -182,10 +179,10 @@ impl Record {
         self.block.len()
     }
 
-    /// Prefetches the record: one byte of each cache line.
+    /// Prefetches the record.
     #[inline]
     pub(super) fn expect(&self) {
-        black_box(self.block.iter().step_by(LINE).fold(0, |sum: u8, byte| sum ^ byte));
+        prefetch_lines(&*self.block);
     }
 
     #[inline]

@@ -15,8 +15,8 @@ use crate::{Bench, SERVICE, TURN, say, since, spent};
 
 /// Messages of the feed a second that are tried over UDP, one rate after the other until one is too much: of the simulated
 /// exchange, and of quotes.
-const RATES: [u64; 6] = [1_000_000, 2_000_000, 3_000_000, 4_000_000, 4_500_000, 5_000_000];
-const QUOTE_RATES: [u64; 6] = [1_000_000, 1_500_000, 2_000_000, 2_250_000, 2_500_000, 3_000_000];
+const RATES: [u64; 6] = [1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000, 6_000_000];
+const QUOTE_RATES: [u64; 6] = [1_000_000, 2_000_000, 2_500_000, 3_000_000, 3_500_000, 4_000_000];
 /// How often a rate is tried until it is too much.
 const TRIES: u32 = 3;
 /// The client has the last update so long after the last datagram at most: what takes longer has piled up.

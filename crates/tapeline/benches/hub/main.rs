@@ -55,7 +55,7 @@ const USUAL_RATE: u64 = 100_000;
 const CLIENTS: usize = 1_000;
 const ITEMS_EACH: usize = 100;
 /// Updates a second that are tried one after the other.
-const RATES: [u64; 4] = [500_000, 1_000_000, 1_500_000, 2_000_000];
+const RATES: [u64; 4] = [1_000_000, 2_000_000, 2_500_000, 3_000_000];
 
 /// How long clients wait for what comes next, and how often in vain until nothing more will.
 const TURN: Duration = Duration::from_millis(5);

@@ -7,7 +7,6 @@ use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Time;
 use tapeline_plant::demand::Demand;
-use tapeline_plant::tick::Tick;
 use tapeline_wire::rssl::Reactor;
 
 use crate::cursor::{Read, RingCursor};
@@ -205,8 +204,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         let mut prepared = 0;
         for taken in 0..most {
             if prepared == 0 {
-                let ahead =
-                    self.place.ticks.ahead(|frame| Tick::parse(frame).ok().map(|tick| Coming::from(&tick)));
+                let ahead = self.place.ticks.ahead(Coming::of);
                 prepared = self.hub.expect(ahead.map_while(|coming| coming));
             }
             prepared -= 1;
