@@ -93,6 +93,27 @@ impl Connection {
         })
     }
 
+    /// Advances to the message behind the last one, if it has arrived, whole and uncompressed. `None` for anything else:
+    /// [`advance`](Self::advance) then. Inlined up to the handler of the event: results that are passed up through layers are written and
+    /// read again in each.
+    #[inline(always)]
+    pub(super) fn next_whole(&mut self) -> Option<Found> {
+        if self.looked_at == 0
+            || self.events == 0
+            || self.again != Again::No
+            || self.reason.is_some()
+            || self.is_paused()
+        {
+            return None;
+        }
+        self.input.consume(std::mem::take(&mut self.looked_at));
+        let span = self.session.take_whole(self.input.bytes())?;
+        let found = Found::Message(span);
+        (self.looked_at, self.message) = (span.end, Some(found));
+        self.events -= 1;
+        Some(found)
+    }
+
     /// Advances to the next event.
     #[inline]
     pub(super) fn advance(&mut self, now: Nanos) -> Progress {
@@ -281,7 +302,7 @@ impl Connection {
     }
 
     /// Returns the last event, the messages behind it, and the sender to answer it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn event(&mut self, found: Option<Found>) -> (Event<'_>, Following<'_>, Sender<'_>) {
         let Self { transport, session, input, broken, reason, looked_at, .. } = self;
         let (event, output) = match (found, &*reason) {

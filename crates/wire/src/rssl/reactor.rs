@@ -357,12 +357,15 @@ impl Reactor {
     }
 
     /// Returns the next event as [`next`](Self::next) does, with the messages behind it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_and_following(
         &mut self,
         now: Nanos,
     ) -> Option<(ConnectionId, Event<'_>, Following<'_>, Sender<'_>)> {
-        let (slot, found) = self.advance(now)?;
+        let (slot, found) = match self.next_whole() {
+            Some((slot, found)) => (slot, Some(found)),
+            None => self.advance(now)?,
+        };
         let id = self.id(slot);
         self.touch(slot);
         let (event, following, sender) = self.slots[slot as usize].connection.as_mut()?.event(found);
@@ -466,6 +469,16 @@ impl Reactor {
     /// The machine refuses.
     pub fn lookout(&self) -> Result<(Readiness, Waker), Error> {
         Readiness::new(&self.poll)
+    }
+
+    /// Advances to another message of the connection whose turn it is, if one has [arrived whole](Connection::next_whole).
+    #[inline(always)]
+    fn next_whole(&mut self) -> Option<(u32, Found)> {
+        if self.round == 0 || self.over.is_some() {
+            return None;
+        }
+        let &slot = self.ready.front()?;
+        Some((slot, self.slots[slot as usize].connection.as_mut()?.next_whole()?))
     }
 
     fn advance(&mut self, now: Nanos) -> Option<(u32, Option<Found>)> {

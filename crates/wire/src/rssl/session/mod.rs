@@ -330,6 +330,16 @@ impl Session {
         }
     }
 
+    /// Returns the message at the front of `input` if it is whole, uncompressed and without a carrier; `None`, without an effect, for
+    /// anything else.
+    #[inline(always)]
+    pub(super) fn take_whole(&mut self, input: &[u8]) -> Option<Span> {
+        match (&self.carrier, &mut self.receiver, self.phase) {
+            (Carrier::Plain, Some(receiver), Phase::Open) => receiver.take_whole(input),
+            _ => None,
+        }
+    }
+
     /// Returns the messages in `rest`, the input behind the last event; none on a WebSocket.
     #[inline]
     pub(super) fn following<'a>(&self, rest: &'a [u8]) -> Following<'a> {
