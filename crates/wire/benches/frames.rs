@@ -7,7 +7,8 @@
 //! ```
 //!
 //! `send` passes a message to a session, `claim` writes it in the output buffer, `take` reads it from
-//! received bytes. The counts of `send` and `claim` include draining the waiting bytes, once per 64 messages.
+//! received bytes, `next` returns it as an event of a reactor with one connection, into whose memory 64 are delivered
+//! at once. The counts of `send` and `claim` include draining the waiting bytes, once per 64 messages.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 // The shared harness of all benches that count instructions.
@@ -15,11 +16,15 @@
 mod harness;
 
 use std::hint::black_box;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use harness::Bench;
 use tapeline_measure::Nanos;
-use tapeline_wire::rssl::{ConnectionSettings, ConnectionType, Event, Sent, Session, SubProtocol, Version};
+use tapeline_wire::rssl::{
+    ConnectionSettings, ConnectionType, Event, FarEnd, Reactor, Sent, Session, SubProtocol, Version,
+};
 
 const NOW: Nanos = Nanos(0);
 /// About the size of an update with a dozen fields.
@@ -64,7 +69,40 @@ fn main() {
             }
         });
     }
+    let (mut reactor, far, wire) = reactor();
+    bench.add(("next", MESSAGE.len(), "plain"), MESSAGE.len() as f64, |place| {
+        if place.is_multiple_of(BATCH) {
+            far.deliver(&wire);
+        }
+        loop {
+            match reactor.next(NOW) {
+                Some((_, Event::Message(message), _)) => return message.len() as u64,
+                Some(other) => panic!("{other:?}"),
+                None => reactor.wait(Duration::ZERO).unwrap(),
+            }
+        }
+    });
     bench.print();
+}
+
+/// Returns a reactor with an open connection in memory, the connection's far end, and the bytes of 64 messages.
+fn reactor() -> (Reactor, FarEnd, Vec<u8>) {
+    let settings = Arc::new(ConnectionSettings::default());
+    let mut reactor = Reactor::new(1).unwrap();
+    let far = reactor.accept_in_memory(SocketAddr::from(([10, 0, 0, 1], 1)), &settings, NOW);
+    far.set_capacity(1 << 20);
+    let mut client = Session::client(settings, Version::V14, NOW);
+    while !client.is_open() {
+        far.deliver(&client.drain());
+        reactor.wait(Duration::ZERO).unwrap();
+        reactor.each(NOW, |_, _, _| {});
+        reactor.flush();
+        let _ = client.take(&mut far.take_sent(), NOW).unwrap();
+    }
+    for _ in 0..BATCH {
+        assert_eq!(client.output().send(&MESSAGE), Sent::Queued);
+    }
+    (reactor, far, client.drain())
 }
 
 fn drained(server: &mut Session, place: usize) -> u64 {
