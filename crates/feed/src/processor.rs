@@ -19,7 +19,8 @@ pub(crate) fn prefetch<T>(place: &T) {
     prefetch_line(std::ptr::from_ref(place).cast());
 }
 
-/// Prefetches all cache lines of `place`. Unlike after a load, the processor goes on meanwhile, and nothing waits for a value.
+/// Prefetches all cache lines of `place`. Unlike after a load, the processor goes on meanwhile, and nothing waits for a value. Without effect on
+/// other processors than x86-64.
 #[inline(always)]
 pub fn prefetch_lines<T: ?Sized>(place: &T) {
     let (start, size) = (std::ptr::from_ref(place).cast::<u8>(), size_of_val(place));

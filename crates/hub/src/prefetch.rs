@@ -29,7 +29,7 @@ pub struct Coming {
 }
 
 impl Coming {
-    /// Looks at the frame of a tick; `None` for a frame that is none.
+    /// Looks at the frame of a tick; `None` for one that is too short. Item and domain may be wrong if the tick is malformed.
     #[inline]
     #[must_use]
     pub fn of(frame: &[u8]) -> Option<Self> {

@@ -20,6 +20,10 @@ const MOST: usize = 512;
 const MOST_BYTES: usize = 128 << 10;
 /// Number of updates that are folded together. Meanwhile the images of as many after them are prefetched, and the items of the next ones.
 const TOGETHER: usize = 8;
+/// Number of updates whose images are prefetched: those that are folded now, and as many after them.
+const IMAGES_AHEAD: usize = 2 * TOGETHER;
+/// Number of updates whose items are prefetched.
+const ITEMS_AHEAD: usize = 3 * TOGETHER;
 
 /// The updates, in the order of their arrival.
 #[derive(Debug)]
@@ -28,8 +32,10 @@ pub(crate) struct Unfolded {
     bytes: Vec<u8>,
     /// Number of updates at the front that are folded.
     folded: usize,
-    /// Number of updates at the front whose items are prefetched, and whose images are.
-    expected: [usize; 2],
+    /// Number of updates at the front whose items are prefetched.
+    expected_items: usize,
+    /// Number of updates at the front whose images are prefetched.
+    expected_images: usize,
     /// Items with unreadable updates, with their numbers at that time.
     unreadable: Vec<(ItemSlot, ItemId)>,
 }
@@ -46,7 +52,7 @@ impl Unfolded {
     /// Creates an empty list with all its memory, except for a single longer update.
     pub(crate) fn new() -> Self {
         let (updates, bytes) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST_BYTES));
-        Self { updates, bytes, folded: 0, expected: [0; 2], unreadable: Vec::new() }
+        Self { updates, bytes, folded: 0, expected_items: 0, expected_images: 0, unreadable: Vec::new() }
     }
 
     /// Returns the number of updates not folded.
@@ -74,7 +80,8 @@ impl Unfolded {
         let end = self.updates.drain(..self.folded).next_back().map_or(0, |update| update.end);
         self.updates.iter_mut().for_each(|update| update.end -= end);
         self.bytes.drain(..end);
-        self.expected = self.expected.map(|count| count.saturating_sub(self.folded));
+        self.expected_items -= self.folded;
+        self.expected_images -= self.folded;
         self.folded = 0;
     }
 
@@ -89,15 +96,13 @@ impl Unfolded {
     #[inline]
     fn expect(&mut self, interest: &Interest, images: &Images) {
         let slots = |expected: &mut usize, ahead: usize| {
-            let begin = self.folded.max(*expected);
-            let end = self.updates.len().min(self.folded + ahead * TOGETHER).max(begin);
+            let end = self.updates.len().min(self.folded + ahead);
+            let updates = self.updates.get(*expected..end).unwrap_or_default();
             *expected = end;
-            let updates = self.updates.get(begin..end).unwrap_or_default();
             updates.iter().filter_map(|update| Some(interest.get(update.place)?.slot))
         };
-        let [items, of_images] = &mut self.expected;
-        slots(items, 3).for_each(|slot| images.cache.expect(slot));
-        slots(of_images, 2).for_each(|slot| images.cache.expect_image(slot));
+        slots(&mut self.expected_items, ITEMS_AHEAD).for_each(|slot| images.cache.expect(slot));
+        slots(&mut self.expected_images, IMAGES_AHEAD).for_each(|slot| images.cache.expect_image(slot));
     }
 
     /// Folds the next few updates into the images of their items.
@@ -116,7 +121,7 @@ impl Unfolded {
         }
         self.folded += together.len();
         if self.len() == 0 {
-            (self.folded, self.expected) = (0, [0; 2]);
+            (self.folded, self.expected_items, self.expected_images) = (0, 0, 0);
             self.updates.clear();
             self.bytes.clear();
             // Frees the memory of a single long message.

@@ -235,7 +235,7 @@ impl<'a> Tick<'a> {
     ///
     /// # Errors
     /// [`Malformed`]: the error in the frame.
-    // Inlined as far as it is used: a tick is large, and each copy of one that was just written is waited for.
+    // Inlined: a tick is large, and a copy of what was just written waits for the writes.
     #[inline(always)]
     pub fn parse(frame: &'a [u8]) -> Result<Self, Malformed> {
         let short = |needed| Malformed::Short { needed, found: frame.len() };
@@ -270,7 +270,7 @@ impl<'a> Tick<'a> {
     }
 
     /// Returns the sequence and the item of a frame's tick and what begins with its RWF message, without [the checks of the rest](Self::parse): to
-    /// prepare for a tick that is not taken yet. `None` for a frame that is too short.
+    /// prepare for a tick that is not taken yet. `None` for a frame that is too short; for one that is no tick, they are wrong.
     #[inline]
     #[must_use]
     pub fn glance(frame: &[u8]) -> Option<(Seq, ItemId, &[u8])> {

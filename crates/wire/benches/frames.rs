@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `send` passes a message to a session, `claim` writes it in the output buffer, `take` reads it from
-//! received bytes, `next` returns it as an event of a reactor with one connection, into whose memory 64 are delivered
-//! at once. The counts of `send` and `claim` include draining the waiting bytes, once per 64 messages.
+//! received bytes, `next` returns it as an event of a reactor with one connection in memory. Once per 64 messages, `send`
+//! and `claim` also drain the waiting bytes, and `next` has the bytes of the next 64 delivered, waits for and reads them.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 // The shared harness of all benches that count instructions.

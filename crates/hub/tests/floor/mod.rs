@@ -24,7 +24,7 @@ const PROVIDED: u16 = 7;
 const GROUP: &[u8] = b"\x00\x07";
 /// Streams that are used in turn.
 const VARIED: usize = 1_024;
-/// Updates after which the hub folds them.
+/// Updates after which this bench folds them all.
 const TOGETHER: usize = 16;
 /// As a price record has them, and as many as an update changes.
 const FIELDS: i16 = 70;

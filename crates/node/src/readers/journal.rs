@@ -198,7 +198,7 @@ impl Gate {
 
     /// Whether the next tick of a ring may go out.
     fn holds(&self, ticks: &mut impl Position) -> Held {
-        let next = ticks.ahead(|frame| Tick::glance(frame).map(|(seq, ..)| seq)).next();
+        let next = ticks.ahead(|frame| Tick::parse(frame).ok().map(|tick| tick.header.seq)).next();
         let Some(seq) = next.flatten() else {
             return Held::No;
         };
@@ -466,6 +466,19 @@ mod tests {
         let report = keeping.join().unwrap().unwrap();
         assert!(report.missing >= 10, "{report:?}");
         assert_eq!((report.ticks, report.ticks + report.missing), (report.last, given), "{report:?}");
+    }
+
+    /// Held back until it is on disk, which it never is, it would look like the end of the ring.
+    #[test]
+    fn a_frame_that_is_no_tick_is_not_held_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (writer, mut publisher, mut reader) = scene("no-tick", folder.path());
+        let gate = Gate::of(writer.progress());
+        let mut unknown = frame(u64::MAX);
+        unknown[58] = 99;
+        publisher.publish(&unknown).unwrap();
+        let error = gate.next(&mut reader).map(taken).unwrap_err();
+        assert!(format!("{error:#}").contains("kind 99"), "{error:#}");
     }
 
     /// The tick arrives after the gate saw an empty ring and before the reader takes what is there.

@@ -93,13 +93,14 @@ impl Connection {
         })
     }
 
-    /// Advances to the message behind the last one, if it has arrived, whole and uncompressed. `None` for anything else:
-    /// [`advance`](Self::advance) then. Inlined up to the handler of the event: results that are passed up through layers are written and
-    /// read again in each.
+    /// Advances to the message behind the last one if that has arrived, whole and uncompressed. `None` for anything else: call
+    /// [`advance`](Self::advance) then. Inlined up to the handler of the event, because each layer would write the result, and the next one
+    /// would read it again.
     #[inline(always)]
     pub(super) fn next_whole(&mut self) -> Option<Found> {
         if self.looked_at == 0
             || self.events == 0
+            || self.session.inflated() >= self.inflated
             || self.again != Again::No
             || self.reason.is_some()
             || self.is_paused()
