@@ -139,7 +139,7 @@ impl Decoder {
     }
 
     /// Values go into a black box: otherwise the compiler would remove the unused decoding.
-    #[inline]
+    #[inline(always)]
     fn value(&self, field: &Field<'_>, data_type: DataType, found: &mut FoundTimes) -> Result<(), Malformed> {
         match data_type {
             DataType::REAL => _ = black_box(field.real()?),
