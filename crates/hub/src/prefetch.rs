@@ -33,7 +33,7 @@ impl Coming {
     #[inline]
     #[must_use]
     pub fn of(frame: &[u8]) -> Option<Self> {
-        let (_, item, body) = Tick::glance(frame)?;
+        let (item, body) = Tick::glance(frame)?;
         Some(Self { item, domain: body.get(DOMAIN_AT).map(|domain| Domain(*domain)) })
     }
 }

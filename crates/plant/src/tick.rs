@@ -269,16 +269,14 @@ impl<'a> Tick<'a> {
         Ok(Self { header, name: std::str::from_utf8(name).map_err(|_| Malformed::Name)?, body, source })
     }
 
-    /// Returns the sequence and the item of a frame's tick and what begins with its RWF message, without [the checks of the rest](Self::parse): to
-    /// prepare for a tick that is not taken yet. `None` for a frame that is too short; for one that is no tick, they are wrong.
+    /// Returns the item of a frame's tick and what begins with its RWF message, without [the checks of the rest](Self::parse): to prepare for a
+    /// tick that is not taken yet. `None` for a frame that is too short; for one that is no tick, they are wrong.
     #[inline]
     #[must_use]
-    pub fn glance(frame: &[u8]) -> Option<(Seq, ItemId, &[u8])> {
+    pub fn glance(frame: &[u8]) -> Option<(ItemId, &[u8])> {
         let (fixed, rest) = frame.split_first_chunk::<HEADER_BYTES>()?;
-        let [a, b, c, d, e, f, g, h, ..] = *fixed;
-        let item = [fixed[48], fixed[49], fixed[50], fixed[51]];
-        let body = rest.get(usize::from(fixed[61])..)?;
-        Some((Seq(u64::from_le_bytes([a, b, c, d, e, f, g, h])), ItemId(u32::from_le_bytes(item)), body))
+        let item = u32::from_le_bytes([fixed[48], fixed[49], fixed[50], fixed[51]]);
+        Some((ItemId(item), rest.get(usize::from(fixed[61])..)?))
     }
 
     /// Appends the tick to `out` as one frame, which [`parse`](Self::parse) can read. Cuts a name longer than [`MAX_NAME_BYTES`] at a character,
@@ -351,7 +349,7 @@ mod tests {
         let tick = Tick::parse(&bytes).unwrap();
         assert_eq!(tick.header, header());
         assert_eq!((tick.name, tick.body, tick.source), ("AAPL", &b"body"[..], &b"source"[..]));
-        assert_eq!(Tick::glance(&bytes), Some((header().seq, header().item, &b"bodysource"[..])));
+        assert_eq!(Tick::glance(&bytes), Some((header().item, &b"bodysource"[..])));
         let mut again = b"before".to_vec();
         tick.write(&mut again);
         assert_eq!(again.strip_prefix(b"before").unwrap()[..63], bytes[..63]);
@@ -398,8 +396,8 @@ mod tests {
             let glance = Tick::glance(&bytes);
             let parsed = Tick::parse(&bytes);
             let Ok(tick) = parsed else { return Ok(()) };
-            let (seq, item, body) = glance.unwrap();
-            prop_assert_eq!((seq, item), (tick.header.seq, tick.header.item));
+            let (item, body) = glance.unwrap();
+            prop_assert_eq!(item, tick.header.item);
             prop_assert!(body.starts_with(tick.body));
             let mut again = [0; HEADER_BYTES];
             tick.header.write(&mut again, tick.name.len() as u8, tick.source.len() as u16);
