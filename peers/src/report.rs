@@ -43,7 +43,7 @@ pub(crate) fn page(record: &Record, plots: &[&str]) -> String {
          * *Contended*: the receiver keeps up, so both sides use the same cache line. *Backlog*: the sender runs at full speed, and \
          only a full queue holds it back.\n\
          * Short names: `ring` and `ring-lines` are Tapeline's ring of 1 MiB, with packed frames and with frames on their own cache \
-         lines; `-64m` is a ring of 64 MiB, `ring-fixed` one with a length fixed at compile time; `-batch` is a queue that is read \
+         lines; `-8m` and `-64m` are rings of 8 and 64 MiB, `ring-fixed` one with a length fixed at compile time; `-batch` is a queue that is read \
          in batches (`take`, `consume_all`, chunks).\n\
          * In the targets, the better of `ring` and `ring-lines` counts, and is named. *–*: not judged on this machine.\n\n",
         record.turns

@@ -94,6 +94,7 @@ pub(crate) const SYSTEMS: &[System] = &[
     ring::PACKED,
     ring::LINES,
     ring::FIXED,
+    ring::PACKED_MIDDLE,
     ring::PACKED_LARGE,
     ring::LINES_LARGE,
     spsc::SINGLE,

@@ -31,6 +31,8 @@ pub(crate) const FIXED: System = System {
         "the first with a length known at compile time, as it is in queues of slots",
     )
 };
+pub(crate) const PACKED_MIDDLE: System =
+    system("ring-8m", "Tapeline ring, packed, 8 MiB", "the first with a larger ring");
 pub(crate) const PACKED_LARGE: System =
     system("ring-64m", "Tapeline ring, packed, 64 MiB", "the first with a larger ring");
 pub(crate) const LINES_LARGE: System =
@@ -60,7 +62,11 @@ pub(super) fn name(stage: &Stage) -> anyhow::Result<Name> {
 }
 
 fn options(system: &str) -> Options {
-    let capacity = if system.ends_with("-64m") { 64 << 20 } else { 1 << 20 };
+    let capacity = match system.rsplit_once('-') {
+        Some((_, "64m")) => 64 << 20,
+        Some((_, "8m")) => 8 << 20,
+        _ => 1 << 20,
+    };
     let framing = if system.starts_with(LINES.name) { Framing::Lines } else { Framing::Packed };
     Options { capacity, framing, ..Options::default() }
 }
