@@ -52,7 +52,7 @@ impl Feed {
         let pacer = Pacer::per_second(self.rate, start);
         let end = self.part.end();
         let total = if self.rate == 0 { u64::MAX } else { pacer.due_by(end) };
-        let waiting = if self.part.spins { Waiting::Spin } else { Waiting::Sleep };
+        let waiting = if self.part.spins { Waiting::Spin } else { Waiting::Yield };
         let mut lateness = Lateness::new(start);
         let (mut updates, mut held_back_ns) = (0, 0);
         let mut out = vec![0; (HEAD + ROW * self.rows) * AT_ONCE as usize];
