@@ -171,8 +171,8 @@ fn a_hole_beyond_the_bound_is_given_up_at_once_and_whole() {
 
 #[test]
 fn what_is_missing_is_left_to_the_lines_for_a_while() {
-    let mut client =
-        RetransmissionClient::new(ClientSettings { delay_ns: 5 * MS, ..ClientSettings::default() });
+    let settings = ClientSettings { delay_ns: 5 * MS, overtaking_ns: MS, ..ClientSettings::default() };
+    let mut client = RetransmissionClient::new(settings);
     client.update(session(), [10..=12], START);
     client.update(session(), [11..=12, 20..=20], START + 3 * MS);
     assert_eq!((client.poll(START + 4 * MS), client.next_due(START)), (None, Some(START + 5 * MS)));
@@ -181,10 +181,19 @@ fn what_is_missing_is_left_to_the_lines_for_a_while() {
     // It came on a line.
     client.update(session(), [11..=12], START + 8 * MS);
     assert_eq!(client.poll(START + 8 * MS), None);
+    // Every line has passed it, or only a part of it.
+    client.update(session(), [11..=12, 21..=22, 26..=27], START + 9 * MS);
+    client.passed(27, START + 10 * MS);
+    client.passed(27, START + 11 * MS);
+    assert_eq!(client.next_due(START), Some(START + 11 * MS));
+    assert_eq!(client.poll(START + 11 * MS - 1), None);
+    assert_eq!(client.poll(START + 11 * MS).unwrap().request, Request::for_gap(session(), 21, 22));
+    assert_eq!(client.poll(START + 13 * MS), None);
+    assert_eq!(client.poll(START + 14 * MS).unwrap().request, Request::for_gap(session(), 26, 27));
     // Nothing more will.
-    client.update(session(), [11..=12, 30..=30], START + 9 * MS);
+    client.update(session(), [11..=12, 30..=30], START + 15 * MS);
     client.hurry();
-    assert_eq!(client.poll(START + 9 * MS).unwrap().request, Request::for_gap(session(), 30, 30));
+    assert_eq!(client.poll(START + 15 * MS).unwrap().request, Request::for_gap(session(), 30, 30));
 }
 
 #[test]

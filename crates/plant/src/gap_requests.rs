@@ -69,6 +69,7 @@ impl GapRequests {
     pub fn update(&mut self, channel: &Channel, now: Nanos) {
         let Some(line::Session::MoldUdp64(session)) = channel.arbiter().session() else { return };
         self.client.update(session, channel.arbiter().wanted(), now);
+        self.client.passed(channel.arbiter().passed_by_all(), now);
         if channel.arbiter().is_left_to_recovery() {
             self.client.hurry();
         }

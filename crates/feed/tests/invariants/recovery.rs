@@ -48,6 +48,7 @@ pub(crate) fn client(bytes: &[u8]) {
     let settings = ClientSettings {
         servers: 1 + usize::from(policy & 3),
         delay_ns: u64::from(policy >> 2 & 1) * 5_000_000,
+        overtaking_ns: 1_000_000,
         timeout_ns: 20_000_000,
         max_tries: 3,
         max_hole: if policy & 8 == 0 { 300 } else { u64::MAX },
@@ -68,7 +69,8 @@ pub(crate) fn client(bytes: &[u8]) {
             5 => asking.client.hurry(),
             6 => asking.take(usize::from(*pause), told),
             7 => asking.take(0, &heartbeat(asking.session, 9)),
-            8 | 9 => {
+            8 => asking.client.passed(told.first().map_or(u64::MAX, |byte| u64::from(*byte)), asking.now),
+            9 => {
                 for sequence in told {
                     asking.comes(u64::from(*sequence)..=u64::from(*sequence));
                 }

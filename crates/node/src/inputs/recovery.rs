@@ -85,6 +85,11 @@ impl Recovery {
                 Kind::SoupBinTcp { .. } => 1,
             },
             requests_per_second: configured.requests_per_second,
+            overtaking_ns: match configured.kind {
+                Kind::MoldUdp64 => ClientSettings::default().overtaking_ns,
+                // A request is a connection and a login: not for a datagram that was overtaken.
+                Kind::SoupBinTcp { .. } => delay_ns,
+            },
             ..ClientSettings::default()
         });
         let (servers, counters) = (configured.servers.clone(), Counters::default());

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | nothing known yet, or a hole that no re-request fills | [`TickSource::CatchUpServer`]: the catch-up server has the ticks; lines are not read |
 //! | next in sequence | delivered, as it stands |
-//! | ahead of sequence | held; re-requested once the lines have had their time |
+//! | ahead of sequence | held; re-requested once every line has passed it, or the lines have had their time |
 //! | a hole for longer than recovery may take, or of more messages than may be requested | catching up |
 //! | an empty message, or one that is not the tick of its sequence | catching up: TCP has the tick, whole |
 //! | another session of the same plant, later | [`Stranger::NewerEpoch`]: the catch-up server says whether that is so |
@@ -249,6 +249,7 @@ impl Follower {
             return;
         }
         self.client.update(self.mold, arbiter.wanted(), now);
+        self.client.passed(arbiter.passed_by_all(), now);
         let is_over = arbiter.next_expiry().is_some_and(|expiry| expiry <= now);
         if is_over || self.client.given_up().is_some() {
             self.leave(now);
@@ -517,6 +518,35 @@ mod tests {
         let answer = above.answer(std::net::Ipv4Addr::LOCALHOST, &ask.request.encode(), Nanos(21)).unwrap();
         below.answer(0, answer, Nanos(21), &mut taken).unwrap();
         assert_eq!((taken.0, below.source(), below.next()), (vec![1, 2, 3, 4, 5], TickSource::Lines, Seq(6)));
+    }
+
+    #[test]
+    fn what_every_living_line_has_passed_is_requested_sooner() {
+        let requests = ClientSettings { delay_ns: 5_000_000, ..ClientSettings::default() };
+        let settings = FollowerSettings {
+            reorder_ns: 5_000_000,
+            recovery_ns: 1_000_000_000,
+            requests,
+            ..follower().settings
+        };
+        for (lines, silence, wait) in [
+            (&[Line::A][..], 0, requests.overtaking_ns),
+            (&[Line::A, Line::B], 0, 5_000_000),
+            (&[Line::A, Line::B], 4_000_000_000, requests.overtaking_ns),
+        ] {
+            let (mut above, mut taken) = (packer(7), Taken::default());
+            let mut below = Follower::new(settings, None);
+            below.go_live(session(7), Seq(1), Nanos(1));
+            let all = datagrams(&mut above, 1..=3);
+            for line in lines {
+                below.datagram(*line, &all[0], Nanos(2), &mut taken).unwrap();
+            }
+            let now = Nanos(2 + silence);
+            below.datagram(Line::A, &all[2], now, &mut taken).unwrap();
+            below.look(now);
+            assert_eq!(below.poll(now + (wait - 1)), None, "{lines:?}");
+            assert_eq!(below.poll(now + wait).map(|ask| ask.request.sequence), Some(2), "{lines:?}");
+        }
     }
 
     #[test]

@@ -51,6 +51,20 @@ impl Arbiter {
         self.is_renumbered_at_recovery = false;
     }
 
+    /// Returns the sequence to which every line has gone on: a missing message before it was lost on all of them, unless datagrams have overtaken
+    /// each other. A line that was silent for [`session_hold_ns`](crate::line::ArbiterSettings::session_hold_ns) while another one was heard does
+    /// not count. 0 without lines, and after a sequence reset as long as a late line, or the server of recovery, may have the previous numbering.
+    #[must_use]
+    pub fn passed_by_all(&self) -> u64 {
+        if self.renumbered && !self.is_renumbered_at_recovery {
+            return 0;
+        }
+        let lives = |last: Nanos| last + self.settings.session_hold_ns >= self.heard;
+        let lanes = self.lines[..Line::RECOVERY.number()].iter();
+        let living = lanes.filter(|lane| lane.statistics.last.is_some_and(lives));
+        living.map(|lane| lane.seen.end()).min().unwrap_or(0)
+    }
+
     /// Returns `true` if every line with packets of this session has announced its end: no line will deliver the missing messages.
     #[must_use]
     pub fn is_left_to_recovery(&self) -> bool {
