@@ -102,6 +102,8 @@ slow-disk: ## run a plant with clients on a disk of 128 KiB/s (as root, with cgr
 bridge-aeron: ## build target/release/tapeline with Aeron (CMake, clang), and test bridges over it with real media drivers
 	@scripts/setup aeron
 	PATH="$$(scripts/newer-cmake $(target_dir))" && export PATH && \
+		$(tests),tapeline/aeron --release --test aeron --test commands --no-run && \
+		AERONMD="$$(scripts/aeronmd $(target_dir)/release)" && export AERONMD && \
 		$(tests),tapeline/aeron --release --test aeron && $(tests),tapeline/aeron --release --test commands bridge::
 .PHONY: bridge-aeron
 
