@@ -185,10 +185,10 @@ bench-tick: ## compare the tickerplant with a bare relay by rate, with no log, a
 	$(CARGO) bench --quiet $(locked) --workspace --bench tick -- --keep $(abspath $(target_dir))/bench-tick $(if $(DOC),--to $(abspath docs/benchmarks/tick.md)) $(ARGS)
 .PHONY: bench-tick
 
-bench-bridge: ## measure the bridge between two plants by carrier and rate, beside bare datagrams (AERON=1: over Aeron too, and beside bare Aeron); DOC=1 writes docs/benchmarks/bridge.md
+bench-bridge: ## measure the bridge between two plants by carrier and rate, beside bare datagrams (AERON=1: over Aeron too, and beside bare Aeron; ARCHIVE=JAR, io.aeron:aeron-all: joining late beside Aeron Archive); DOC=1 writes docs/benchmarks/bridge.md
 	@scripts/setup bench
 	$(if $(AERON),@scripts/setup aeron)
-	$(if $(AERON),PATH="$$(scripts/newer-cmake $(target_dir))" && export PATH && )$(CARGO) bench --quiet $(locked) --workspace $(if $(AERON),--features tapeline/aeron) --bench bridge -- $(if $(DOC),--to $(abspath docs/benchmarks/bridge.md)) $(ARGS)
+	$(if $(AERON),PATH="$$(scripts/newer-cmake $(target_dir))" && export PATH && )$(CARGO) bench --quiet $(locked) --workspace $(if $(AERON),--features tapeline/aeron) --bench bridge -- $(if $(ARCHIVE),--archive '$(abspath $(ARCHIVE))') $(if $(DOC),--to $(abspath docs/benchmarks/bridge.md)) $(ARGS)
 .PHONY: bench-bridge
 
 bench-growth: ## plot cost by size: items, clients, symbols, orders, lengths, subscribers, load up to the knee, memory; DOC=1 writes docs/benchmarks/growth.md

@@ -186,7 +186,7 @@ fn what_is_missing_is_left_to_the_lines_for_a_while() {
     client.passed(27, START + 10 * MS);
     client.passed(27, START + 11 * MS);
     assert_eq!(client.next_due(START), Some(START + 11 * MS));
-    assert_eq!(client.poll(START + 11 * MS - 1), None);
+    assert_eq!(client.poll(START + 10 * MS), None);
     assert_eq!(client.poll(START + 11 * MS).unwrap().request, Request::for_gap(session(), 21, 22));
     assert_eq!(client.poll(START + 13 * MS), None);
     assert_eq!(client.poll(START + 14 * MS).unwrap().request, Request::for_gap(session(), 26, 27));

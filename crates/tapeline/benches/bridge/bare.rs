@@ -9,7 +9,7 @@ use tapeline_wire::udp::{Batch, ReceiveOptions, SendOptions, UdpReceiver, UdpSen
 use crate::{Turn, WARM_UP};
 
 /// The length of a message: that of a tick of the simulated exchange with the feed's message in it.
-const MESSAGE_BYTES: usize = 160;
+pub(crate) const MESSAGE_BYTES: usize = 160;
 /// How long the receiver waits for a message after the last.
 const PATIENCE: Duration = Duration::from_millis(200);
 

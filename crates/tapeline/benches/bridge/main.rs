@@ -1,15 +1,16 @@
 //! The bridge between two plants on one machine, by carrier and rate, beside bare datagrams of the same length.
 //!
 //! ```text
-//! cargo bench -p tapeline --bench bridge -- [--to PAGE] [--turns N] [--seconds S] [--rates R,R]
+//! cargo bench -p tapeline --bench bridge -- [--to PAGE] [--turns N] [--seconds S] [--rates R,R] [--archive JAR]
 //! ```
 //!
 //! Every message of a simulated exchange becomes a tick of the plant above. This process reads the ring of the plant below, and takes the time from
 //! the tick being written above; both plants and this process have one clock. With the feature `aeron` lines over Aeron take part, and a bare
-//! publication and subscription of Aeron.
+//! publication and subscription of Aeron. A plant below also joins late, beside a subscriber of Aeron Archive if its jar is named.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
 mod bare;
+mod late;
 mod lossy;
 mod page;
 mod plants;
@@ -28,6 +29,7 @@ use anyhow::Context;
 use clap::Parser;
 use tapeline_measure::{Clock, Environment, Recorder};
 
+use self::late::LateJoin;
 use self::plants::Plants;
 
 /// Ticks a second.
@@ -55,6 +57,9 @@ struct Arguments {
     /// Ticks a second
     #[arg(long, value_delimiter = ',', default_values_t = RATES)]
     rates: Vec<u64>,
+    /// Aeron's jar for Java (io.aeron:aeron-all), to join late at Aeron Archive, too
+    #[arg(long, value_name = "JAR")]
+    archive: Option<PathBuf>,
     /// What cargo passes on
     #[arg(long, hide = true)]
     bench: bool,
@@ -133,6 +138,15 @@ struct Turn {
 /// By rate and carrier, the turns.
 type Turns = BTreeMap<(u64, Carrier), Vec<Turn>>;
 
+/// Joining late, turn by turn.
+#[derive(Default)]
+struct LateTurns {
+    /// At a plant above.
+    plant: Vec<LateJoin>,
+    /// At Aeron Archive.
+    archive: Vec<LateJoin>,
+}
+
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let environment = Environment::read(&Clock::calibrate()).summary();
@@ -158,7 +172,16 @@ fn main() -> anyhow::Result<()> {
             }
         }
     }
-    let page = page::page(&turns, count, seconds, &environment);
+    let mut late = LateTurns::default();
+    // A day of some seconds: not as a test.
+    for turn in 1..=if is_test { 0 } else { count } {
+        eprintln!("bridge: joining late, turn {turn} of {count}");
+        late.plant.push(late::plant(folder.path()).context("a plant that joins late")?);
+        if let Some(jar) = &arguments.archive {
+            late.archive.push(late::archive(folder.path(), jar)?);
+        }
+    }
+    let page = page::page(&turns, &late, count, seconds, &environment);
     match arguments.to {
         Some(to) => std::fs::write(&to, page).with_context(|| format!("cannot write {}", to.display())),
         None => {

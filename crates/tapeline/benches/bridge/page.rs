@@ -4,13 +4,14 @@ use std::fmt::{self, Write};
 
 use tapeline_measure::figures::thousands;
 
+use crate::late::{LateJoin, PAST, RATE};
 use crate::turns::{ratios, spread};
-use crate::{Carrier, LOST_OF, MOST_BARE, Turn, Turns};
+use crate::{Carrier, LOST_OF, LateTurns, MOST_BARE, Turn, Turns};
 
-pub(crate) fn page(turns: &Turns, count: usize, seconds: u64, environment: &str) -> String {
+pub(crate) fn page(turns: &Turns, late: &LateTurns, count: usize, seconds: u64, environment: &str) -> String {
     let mut page = String::new();
     // Writing to a String does not fail.
-    let _ = write(&mut page, turns, count, seconds, environment);
+    let _ = write(&mut page, turns, count, seconds, environment).and_then(|()| joining(&mut page, late));
     page
 }
 
@@ -72,6 +73,35 @@ fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environme
             spread(&received, 1),
             thousands(of_carrier.iter().map(|turn| turn.lost).sum()),
             thousands(of_carrier.iter().map(|turn| turn.recovered).sum()),
+        )?;
+    }
+    Ok(())
+}
+
+/// The part about joining late, if it was measured.
+fn joining(page: &mut String, late: &LateTurns) -> fmt::Result {
+    if late.plant.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        page,
+        "\n## Joining late\n\n\
+         {} messages were published at {} a second, and more come at that rate. From then until a late one has all that there were, and until it is level: less than 10 ms \
+         behind. *A plant below* has `start = \"epoch\"`: its process starts, takes the ticks from the journal of the plant above over TCP, and goes live. \
+         *Aeron Archive* is an `ArchivingMediaDriver` for Java; a client in its running process connects, and replays the recording over UDP. \
+         [Its program](../../peers/aeron-archive/LateJoin.java).\n\n\
+         | who joins | has the past, s | is level, s | past, million messages/s |\n|---|---|---|---|",
+        thousands(PAST),
+        thousands(RATE),
+    )?;
+    for (name, joins) in [("a plant below", &late.plant), ("a subscriber of Aeron Archive", &late.archive)] {
+        let of = |figure: fn(&LateJoin) -> f64| joins.iter().map(figure).collect::<Vec<_>>();
+        writeln!(
+            page,
+            "| {name} | {} | {} | {} |",
+            spread(&of(|join| join.past_s), 2),
+            spread(&of(|join| join.level_s), 2),
+            spread(&of(|join| join.past as f64 / join.past_s / 1e6), 2),
         )?;
     }
     Ok(())

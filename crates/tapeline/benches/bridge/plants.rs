@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tapeline_measure::{Clock, Recorder};
 use tapeline_node::ticks::{self, Next};
@@ -31,13 +32,13 @@ pub(crate) fn day(folder: &Path, rate: u64, seconds: u64) -> anyhow::Result<Path
 }
 
 /// A plant, and its ring.
-struct Plant {
+pub(crate) struct Plant {
     process: PlantProcess,
-    ring: Name,
+    pub(crate) ring: Name,
 }
 
 impl Plant {
-    fn begin(folder: &Path, name: &str, text: &str) -> anyhow::Result<Self> {
+    pub(crate) fn begin(folder: &Path, name: &str, text: &str) -> anyhow::Result<Self> {
         let ring = format!("bench-bridge-{name}-{}", std::process::id());
         let config = folder.join(format!("{name}.toml"));
         std::fs::write(&config, format!("[plant]\nring = \"{ring}\"\nring_size = \"64MiB\"\n{text}"))?;
@@ -45,10 +46,17 @@ impl Plant {
         let process = PlantProcess::begin(command, &config, &folder.join(format!("{name}.said")))?;
         Ok(Self { process, ring: Name::new(&ring)? })
     }
+
+    /// Ends the plant before its feed's session. One that is killed leaves files in shared memory.
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        kill_process(Pid::from_child(&self.process.child), Signal::TERM)?;
+        self.process.child.wait()?;
+        Ok(())
+    }
 }
 
 /// An address that is free for UDP and TCP.
-fn unbound() -> anyhow::Result<SocketAddrV4> {
+pub(crate) fn unbound() -> anyhow::Result<SocketAddrV4> {
     for _ in 0..100 {
         let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
