@@ -197,6 +197,27 @@ fn what_is_missing_is_left_to_the_lines_for_a_while() {
 }
 
 #[test]
+fn a_message_is_lost_on_every_line_once_every_living_line_has_gone_past_it() {
+    let mut arbiter = Arbiter::new(line::ArbiterSettings::default());
+    let mut passed = |line, session, next, after_ms| {
+        let datagram = heartbeat(MoldSession::new(session), next);
+        arbiter.datagram(line, &datagram, START + after_ms * MS, &mut Tape::default()).unwrap();
+        arbiter.passed_by_all()
+    };
+    assert_eq!(passed(Line::A, "DAY1", 10, 0), 10);
+    assert_eq!(passed(Line::A, "DAY1", 20, 1), 20, "B was never heard");
+    assert_eq!(passed(Line::B, "DAY1", 12, 2), 12);
+    assert_eq!(passed(Line::B, "DAY1", 20, 3), 20);
+    // B has been silent for three seconds, and is heard again.
+    assert_eq!(passed(Line::A, "DAY1", 30, 3_100), 30);
+    assert_eq!(passed(Line::B, "DAY1", 25, 3_101), 25);
+    // Another session, which a second packet confirms, and which B has not begun.
+    passed(Line::A, "DAY2", 5, 3_200);
+    assert_eq!(passed(Line::A, "DAY2", 6, 3_201), 1);
+    assert_eq!(passed(Line::B, "DAY2", 6, 3_202), 6);
+}
+
+#[test]
 fn the_rate_and_the_number_of_open_requests_are_bounded() {
     let settings =
         ClientSettings { max_outstanding: 3, requests_per_second: 10, burst: 5, ..ClientSettings::default() };

@@ -57,8 +57,8 @@ pub struct ClientSettings {
 }
 
 impl Default for ClientSettings {
-    /// One server that is asked at once, 0.25 ms for datagrams that overtake each other, 1 s as the protocol's specification advises, three tries, 20,000 messages, 16 requests at once, 1,000 a
-    /// second.
+    /// One server that is asked at once, 0.25 ms for datagrams that overtake each other, 1 s as the protocol's specification advises, three tries,
+    /// 20,000 messages, 16 requests at once, 1,000 a second.
     fn default() -> Self {
         Self {
             servers: 1,

@@ -325,6 +325,7 @@ fn while_it_recovers_the_channel_says_so_and_then_that_it_is_live() {
         let length = packet.finish();
         buffer[..length].to_vec()
     };
+    // Before the other: a line that was not heard has no time.
     for line in [1, 0] {
         sender.send_to(&packet(1), place.lines[line]).unwrap();
     }
