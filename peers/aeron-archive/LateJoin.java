@@ -1,10 +1,11 @@
 // A subscriber that joins late at Aeron Archive, as `make bench-bridge ARCHIVE=JAR` runs it:
 //
-//   java -cp aeron-all.jar LateJoin.java FOLDER PAST RATE BYTES
+//   java -cp aeron-all.jar LateJoin.java FOLDER DRIVER PAST RATE BYTES
 //
-// A publication at RATE messages a second is recorded by an archiving media driver of this process. When PAST messages are recorded, a client
-// connects to the archive and replays the recording, which goes on with what is published meanwhile. Prints a line of JSON: how many messages there
-// were when the client began, how long until it had all of them, and how long until it was less than 10 ms behind.
+// A publication at RATE messages a second is recorded in FOLDER by an archiving media driver of this process, whose files are in the folder DRIVER.
+// When PAST messages are published, a client connects to the archive and replays the recording, which goes on with what is published meanwhile. Prints
+// a line of JSON: how many messages there were when the client began, how long until it had all of them, and how long until it was less than 10 ms
+// behind.
 
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
@@ -29,12 +30,12 @@ public final class LateJoin
     public static void main(final String[] arguments) throws Exception
     {
         final String folder = arguments[0];
-        final long past = Long.parseLong(arguments[1]);
-        final long rate = Long.parseLong(arguments[2]);
-        final int bytes = Integer.parseInt(arguments[3]);
+        final long past = Long.parseLong(arguments[2]);
+        final long rate = Long.parseLong(arguments[3]);
+        final int bytes = Integer.parseInt(arguments[4]);
         final String control = channel();
         final MediaDriver.Context driver = new MediaDriver.Context()
-            .aeronDirectoryName(folder + "/driver")
+            .aeronDirectoryName(arguments[1])
             .threadingMode(ThreadingMode.SHARED)
             .spiesSimulateConnection(true)
             .dirDeleteOnStart(true)

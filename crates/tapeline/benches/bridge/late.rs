@@ -1,8 +1,8 @@
-//! Joining late: how long until a plant below has every tick since the plant above started, beside a subscriber of Aeron Archive.
+//! Joining late: how long until a plant below has the ticks since the plant above started, beside a subscriber of Aeron Archive.
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -12,7 +12,7 @@ use tapeline_node::ticks::{self, Next};
 use tapeline_ring::{Name, Start, Subscriber, Wait};
 
 use crate::bare::MESSAGE_BYTES;
-use crate::plants::{Plant, day, unbound};
+use crate::plants::{Plant, day, feed, unbound};
 
 /// Ticks a second, also while one joins.
 pub(crate) const RATE: u64 = 100_000;
@@ -22,6 +22,8 @@ pub(crate) const PAST: u64 = 1_000_000;
 const SECONDS: u64 = 2 * PAST / RATE;
 /// One that is behind by less than what comes in 10 ms is level.
 const LEVEL: u64 = RATE / 100;
+/// In place of a last tick: the plant above is not read any more.
+const NO_MORE: u64 = u64::MAX;
 /// The longest silence of a ring before something is wrong.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -37,27 +39,28 @@ pub(crate) struct LateJoin {
 }
 
 /// A plant below that takes all ticks of the epoch from the journal of the plant above, and goes live; its process starts in that time.
-pub(crate) fn plant(folder: &Path) -> anyhow::Result<LateJoin> {
+/// `bridge` has further keys of the plant above.
+pub(crate) fn plant(folder: &Path, bridge: &str) -> anyhow::Result<LateJoin> {
     let (server, line) = (unbound()?, unbound()?);
-    let feed = day(folder, RATE, SECONDS)?;
     let above = Plant::begin(
         folder,
         "late-above",
         &format!(
-            "publish = \"every-message\"\n[[feed]]\nname = \"file\"\nprotocol = \"itch50-moldudp64\"\ndate = \"2020-01-02\"\n\
-             file = \"{}\"\nstale_after = \"0s\"\n[journal]\nfolder = \"late-journal\"\n[bridge]\nplant = \"UP\"\nport = {}\n\
-             catch_up_rate = \"1GiB\"\n[[bridge.line]]\naddress = \"{line}\"\n",
-            feed.display(),
+            "{}[journal]\nfolder = \"late-journal\"\n[bridge]\nplant = \"UP\"\nport = {}\n\
+             {bridge}[[bridge.line]]\naddress = \"{line}\"\n",
+            feed(&day(folder, RATE, SECONDS)?),
             server.port()
         ),
     )?;
-    let (last, is_over) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (last, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let joined = std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            read(&above.ring, |seq| {
+            let told = read(&above.ring, |seq| {
                 last.store(seq, Ordering::Relaxed);
-                is_over.load(Ordering::Relaxed) == 0
-            })
+                !is_over.load(Ordering::Relaxed)
+            });
+            last.store(NO_MORE, Ordering::Relaxed);
+            told
         });
         let joined = join(
             folder,
@@ -66,7 +69,7 @@ pub(crate) fn plant(folder: &Path) -> anyhow::Result<LateJoin> {
                 "[[upstream]]\nplant = \"UP\"\nserver = \"{server}\"\nstart = \"epoch\"\nstale_after = \"0s\"\n[[upstream.line]]\naddress = \"{line}\"\n"
             ),
         );
-        is_over.store(1, Ordering::Relaxed);
+        is_over.store(true, Ordering::Relaxed);
         reader.join().expect("the reader has panicked")?;
         joined
     });
@@ -82,6 +85,7 @@ fn join(folder: &Path, last: &AtomicU64, upstream: &str) -> anyhow::Result<LateJ
     }
     let clock = Clock::calibrate();
     let (begun, past) = (clock.now(), last.load(Ordering::Relaxed));
+    ensure!(past != NO_MORE, "the plant above has ended");
     let below = Plant::begin(folder, "late-below", upstream)?;
     let (mut past_s, mut level_s) = (None, None);
     let told = read(&below.ring, |seq| {
@@ -129,12 +133,14 @@ fn read(ring: &Name, mut each: impl FnMut(u64) -> bool) -> anyhow::Result<()> {
 pub(crate) fn archive(folder: &Path, jar: &Path) -> anyhow::Result<LateJoin> {
     let folder = folder.join("late-archive");
     std::fs::create_dir_all(&folder)?;
+    // Where a media driver has its files.
+    let driver = tempfile::tempdir_in("/dev/shm")?;
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../peers/aeron-archive/LateJoin.java");
     let opens = ["java.base/sun.nio.ch=ALL-UNNAMED", "java.base/jdk.internal.misc=ALL-UNNAMED"];
     let output = Command::new("java")
         .args(opens.iter().flat_map(|module| ["--add-opens", module]))
         .arg("-cp")
-        .args([jar, Path::new(program), &folder])
+        .args([jar, Path::new(program), &folder, &driver.path().join("driver")])
         .args([PAST, RATE, MESSAGE_BYTES as u64].map(|number| number.to_string()))
         .output()
         .context("java cannot be started")?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 
-/// Forwards datagrams to an address, but for one of each `of`.
+/// Forwards datagrams to an address, but for one of each `of`; the first `begun` are counted as if they had come.
 pub(crate) struct Lossy {
     pub(crate) address: SocketAddrV4,
     stop: Arc<AtomicBool>,
@@ -16,7 +16,7 @@ pub(crate) struct Lossy {
 }
 
 impl Lossy {
-    pub(crate) fn begin(to: SocketAddrV4, of: u64) -> anyhow::Result<Self> {
+    pub(crate) fn begin(to: SocketAddrV4, of: u64, begun: u64) -> anyhow::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.set_read_timeout(Some(Duration::from_millis(20)))?;
         let SocketAddr::V4(address) = socket.local_addr()? else { bail!("no address of IPv4") };
@@ -24,7 +24,7 @@ impl Lossy {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let mut room = vec![0; 65_536];
-            let mut count = 0_u64;
+            let mut count = begun;
             while !stopped.load(Ordering::Relaxed) {
                 let Ok(length) = socket.recv(&mut room) else { continue };
                 count += 1;

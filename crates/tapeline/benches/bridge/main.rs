@@ -6,7 +6,8 @@
 //!
 //! Every message of a simulated exchange becomes a tick of the plant above. This process reads the ring of the plant below, and takes the time from
 //! the tick being written above; both plants and this process have one clock. With the feature `aeron` lines over Aeron take part, and a bare
-//! publication and subscription of Aeron. A plant below also joins late, beside a subscriber of Aeron Archive if its jar is named.
+//! publication and subscription of Aeron. A plant below also joins late, beside a subscriber of Aeron Archive if its jar is named, and a reader of one
+//! stands still beside another.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
 mod bare;
@@ -17,6 +18,7 @@ mod plants;
 #[path = "../hub/process.rs"]
 #[allow(dead_code, reason = "the other bench asks what a plant said when it was ready")]
 mod process;
+mod stalled;
 #[path = "../hub/turns.rs"]
 #[allow(dead_code, reason = "the other benches compare pairs")]
 mod turns;
@@ -31,6 +33,7 @@ use tapeline_measure::{Clock, Environment, Recorder};
 
 use self::late::LateJoin;
 use self::plants::Plants;
+use self::stalled::Neighbour;
 
 /// Ticks a second.
 const RATES: [u64; 5] = [10_000, 100_000, 500_000, 1_000_000, 2_000_000];
@@ -138,13 +141,17 @@ struct Turn {
 /// By rate and carrier, the turns.
 type Turns = BTreeMap<(u64, Carrier), Vec<Turn>>;
 
-/// Joining late, turn by turn.
+/// What is measured besides rates, turn by turn.
 #[derive(Default)]
-struct LateTurns {
-    /// At a plant above.
+struct OtherTurns {
+    /// Joining late at a plant above, as it is without further keys.
     plant: Vec<LateJoin>,
+    /// At one that does not limit the rate.
+    unlimited: Vec<LateJoin>,
     /// At Aeron Archive.
     archive: Vec<LateJoin>,
+    /// Beside a reader that stands still.
+    stalled: Vec<Neighbour>,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -172,16 +179,19 @@ fn main() -> anyhow::Result<()> {
             }
         }
     }
-    let mut late = LateTurns::default();
-    // A day of some seconds: not as a test.
+    let mut others = OtherTurns::default();
+    // Days of some seconds: not as a test.
     for turn in 1..=if is_test { 0 } else { count } {
-        eprintln!("bridge: joining late, turn {turn} of {count}");
-        late.plant.push(late::plant(folder.path()).context("a plant that joins late")?);
+        eprintln!("bridge: a stalled reader, joining late, turn {turn} of {count}");
+        others.stalled.push(stalled::turn(folder.path()).context("a reader that stands still")?);
+        let join = |bridge| late::plant(folder.path(), bridge).context("a plant that joins late");
+        others.plant.push(join("")?);
+        others.unlimited.push(join("catch_up_rate = \"1GiB\"\n")?);
         if let Some(jar) = &arguments.archive {
-            late.archive.push(late::archive(folder.path(), jar)?);
+            others.archive.push(late::archive(folder.path(), jar)?);
         }
     }
-    let page = page::page(&turns, &late, count, seconds, &environment);
+    let page = page::page(&turns, &others, count, seconds, &environment);
     match arguments.to {
         Some(to) => std::fs::write(&to, page).with_context(|| format!("cannot write {}", to.display())),
         None => {

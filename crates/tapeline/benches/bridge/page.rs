@@ -2,16 +2,24 @@
 
 use std::fmt::{self, Write};
 
+use tapeline_measure::Recorder;
 use tapeline_measure::figures::thousands;
 
 use crate::late::{LateJoin, PAST, RATE};
+use crate::stalled::{self, Neighbour};
 use crate::turns::{ratios, spread};
-use crate::{Carrier, LOST_OF, LateTurns, MOST_BARE, Turn, Turns};
+use crate::{Carrier, LOST_OF, MOST_BARE, OtherTurns, Turn, Turns};
 
-pub(crate) fn page(turns: &Turns, late: &LateTurns, count: usize, seconds: u64, environment: &str) -> String {
+pub(crate) fn page(
+    turns: &Turns,
+    others: &OtherTurns,
+    count: usize,
+    seconds: u64,
+    environment: &str,
+) -> String {
     let mut page = String::new();
     // Writing to a String does not fail.
-    let _ = write(&mut page, turns, count, seconds, environment).and_then(|()| joining(&mut page, late));
+    let _ = write(&mut page, turns, count, seconds, environment).and_then(|()| joining(&mut page, others));
     page
 }
 
@@ -61,7 +69,12 @@ fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environme
                 .collect();
             spread(&ratios(&at(0.5), &bare), 2)
         });
-        let received: Vec<f64> = of_carrier.iter().map(|turn| turn.rate_hz / 1e3).collect();
+        let kept_up = of_carrier.iter().filter(|turn| turn.latency.value_at(0.5).is_some()).count();
+        let received = if kept_up == of_carrier.len() {
+            spread(&of_carrier.iter().map(|turn| turn.rate_hz / 1e3).collect::<Vec<_>>(), 1)
+        } else {
+            format!("kept up in {kept_up} of {} turns", of_carrier.len())
+        };
         writeln!(
             page,
             "| {} | {} | {} | {} | {} | {by_bare} | {} | {} | {} |",
@@ -70,7 +83,7 @@ fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environme
             spread(&at(0.5), 1),
             spread(&at(0.99), 1),
             spread(&at(0.999), 1),
-            spread(&received, 1),
+            received,
             thousands(of_carrier.iter().map(|turn| turn.lost).sum()),
             thousands(of_carrier.iter().map(|turn| turn.recovered).sum()),
         )?;
@@ -79,22 +92,29 @@ fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environme
 }
 
 /// The part about joining late, if it was measured.
-fn joining(page: &mut String, late: &LateTurns) -> fmt::Result {
-    if late.plant.is_empty() {
+fn joining(page: &mut String, others: &OtherTurns) -> fmt::Result {
+    if others.plant.is_empty() {
         return Ok(());
     }
     writeln!(
         page,
         "\n## Joining late\n\n\
-         {} messages were published at {} a second, and more come at that rate. From then until a late one has all that there were, and until it is level: less than 10 ms \
-         behind. *A plant below* has `start = \"epoch\"`: its process starts, takes the ticks from the journal of the plant above over TCP, and goes live. \
-         *Aeron Archive* is an `ArchivingMediaDriver` for Java; a client in its running process connects, and replays the recording over UDP. \
-         [Its program](../../peers/aeron-archive/LateJoin.java).\n\n\
+         When {} messages are published, at {} a second, somebody joins, and more come at that rate. The times are from then until who joins has all that there were, and until \
+         it is level: less than 10 ms behind. *A plant below* has `start = \"epoch\"`: its process starts, takes the ticks from the journal of the plant above over TCP, and goes \
+         live. A plant below gets 100 MB a second at most, if `catch_up_rate` does not say otherwise. *Aeron Archive* is an `ArchivingMediaDriver` for Java \
+         with its defaults and shared threads; a client in its process, which has published for {} s, connects, and replays the recording over UDP \
+         ([its program](../../peers/aeron-archive/LateJoin.java)).\n\n\
          | who joins | has the past, s | is level, s | past, million messages/s |\n|---|---|---|---|",
         thousands(PAST),
         thousands(RATE),
+        PAST / RATE,
     )?;
-    for (name, joins) in [("a plant below", &late.plant), ("a subscriber of Aeron Archive", &late.archive)] {
+    let ways = [
+        ("a plant below", &others.plant),
+        ("a plant below with `catch_up_rate = \"1GiB\"`", &others.unlimited),
+        ("a subscriber of Aeron Archive", &others.archive),
+    ];
+    for (name, joins) in ways.into_iter().filter(|(_, joins)| !joins.is_empty()) {
         let of = |figure: fn(&LateJoin) -> f64| joins.iter().map(figure).collect::<Vec<_>>();
         writeln!(
             page,
@@ -104,5 +124,23 @@ fn joining(page: &mut String, late: &LateTurns) -> fmt::Result {
             spread(&of(|join| join.past as f64 / join.past_s / 1e6), 2),
         )?;
     }
-    Ok(())
+    let us = |rank, of: fn(&Neighbour) -> &Recorder| -> Vec<f64> {
+        let us = |turn| of(turn).value_at(rank).map_or(f64::NAN, |ns| ns as f64 / 1e3);
+        others.stalled.iter().map(us).collect()
+    };
+    let (reading, stalled) = (us(0.99, |turn| &turn.reading), us(0.99, |turn| &turn.stalled));
+    writeln!(
+        page,
+        "\n## A reader that stands still\n\n\
+         Two plants below, {} ticks a second, each over a line of its own. A reader of the second's ring reads, or stands still until the ring of 64 MiB is full and it \
+         is evicted. In µs, at a reader of the first:\n\n\
+         | the other reader | p50 | p99 | p99 by that beside one that reads |\n|---|---|---|---|\n\
+         | reads | {} | {} | |\n| stands still | {} | {} | {} |",
+        thousands(stalled::RATE),
+        spread(&us(0.5, |turn| &turn.reading), 1),
+        spread(&reading, 1),
+        spread(&us(0.5, |turn| &turn.stalled), 1),
+        spread(&stalled, 1),
+        spread(&ratios(&stalled, &reading), 2),
+    )
 }

@@ -47,6 +47,20 @@ impl Plant {
         Ok(Self { process, ring: Name::new(&ring)? })
     }
 
+    /// Waits for the plant's end, and returns what it says then.
+    pub(crate) fn finish(&mut self) -> anyhow::Result<Value> {
+        let said = self.process.line()?;
+        self.process.child.wait()?;
+        Ok(said)
+    }
+
+    /// Returns the clock of the plant's time stamps.
+    pub(crate) fn clock(&self) -> anyhow::Result<Clock> {
+        // A reader that does not read would stop the plant.
+        let note = Subscriber::join(&self.ring, Start::Newest)?.note().and_then(Note::from_words);
+        Ok(Clock::with(note.context("the plant has no clock")?.calibration))
+    }
+
     /// Ends the plant before its feed's session. One that is killed leaves files in shared memory.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         kill_process(Pid::from_child(&self.process.child), Signal::TERM)?;
@@ -98,9 +112,11 @@ fn bridge(carrier: Carrier, folder: &Path) -> anyhow::Result<Bridge> {
             }
         }
         Carrier::LossyLine | Carrier::LossyLines => {
-            for _ in 0..if carrier == Carrier::LossyLine { 1 } else { 2 } {
+            // The second line loses other datagrams than the first.
+            let begun = [0, LOST_OF / 2];
+            for begun in &begun[..if carrier == Carrier::LossyLine { 1 } else { 2 }] {
                 let to = unbound()?;
-                let through = Lossy::begin(to, LOST_OF)?;
+                let through = Lossy::begin(to, LOST_OF, *begun)?;
                 line([format!("address = \"{}\"", through.address), format!("address = \"{to}\"")]);
                 lossy.push(through);
             }
@@ -134,11 +150,7 @@ fn bridge(carrier: Carrier, folder: &Path) -> anyhow::Result<Bridge> {
 impl Plants {
     /// Starts the plants: the feed begins at once.
     pub(crate) fn begin(carrier: Carrier, folder: &Path, day: &Path) -> anyhow::Result<Self> {
-        let feed = format!(
-            "publish = \"every-message\"\n[[feed]]\nname = \"file\"\nprotocol = \"itch50-moldudp64\"\n\
-             date = \"2020-01-02\"\nfile = \"{}\"\nstale_after = \"0s\"\n",
-            day.display()
-        );
+        let feed = feed(day);
         if carrier == Carrier::Ring {
             let above = Plant::begin(folder, "above", &feed)?;
             return Ok(Self { above, below: None, _lossy: Vec::new() });
@@ -151,30 +163,39 @@ impl Plants {
 
     /// Reads the last ring to its end.
     pub(crate) fn measure(mut self) -> anyhow::Result<Turn> {
-        // One that does not read would stop the plant.
-        let note = Subscriber::join(&self.above.ring, Start::Newest)?.note().and_then(Note::from_words);
-        let clock = Clock::with(note.context("the plant above has no clock")?.calibration);
+        let clock = self.above.clock()?;
         let ring = self.below.as_ref().map_or(&self.above.ring, |below| &below.ring);
         let report = read(ring, clock)?;
         let mut last = Value::Null;
         // The plant above answers for a while after its end. One that is killed leaves files in shared memory.
         for plant in self.below.iter_mut().chain([&mut self.above]) {
-            let said = plant.process.line()?;
-            plant.process.child.wait()?;
+            let said = plant.finish()?;
             if last.is_null() {
                 last = said;
             }
         }
         let recovered = last["upstream"]["recovered"].as_u64().unwrap_or(0);
-        let latencies = report.latencies()?;
-        let found = latencies.into_iter().find(|(hop, _)| *hop == Hop::SequencedToReceived);
-        // A plant below that does not keep up may have nothing after the warm-up.
-        let latency = found.map_or_else(Recorder::new, |(_, latency)| latency);
-        Ok(Turn { latency, rate_hz: report.rate_hz(), lost: report.lost, recovered })
+        Ok(Turn { latency: received(&report)?, rate_hz: report.rate_hz(), lost: report.lost, recovered })
     }
 }
 
-fn read(ring: &Name, clock: Clock) -> anyhow::Result<PathReport> {
+/// The tables of a plant that takes a day's messages.
+pub(crate) fn feed(day: &Path) -> String {
+    format!(
+        "publish = \"every-message\"\n[[feed]]\nname = \"file\"\nprotocol = \"itch50-moldudp64\"\n\
+         date = \"2020-01-02\"\nfile = \"{}\"\nstale_after = \"0s\"\n",
+        day.display()
+    )
+}
+
+/// From a tick being written above to it being read. A plant below that does not keep up may have nothing after the warm-up.
+pub(crate) fn received(report: &PathReport) -> anyhow::Result<Recorder> {
+    let found = report.latencies()?.into_iter().find(|(hop, _)| *hop == Hop::SequencedToReceived);
+    Ok(found.map_or_else(Recorder::new, |(_, latency)| latency))
+}
+
+/// Reads a ring to its end.
+pub(crate) fn read(ring: &Name, clock: Clock) -> anyhow::Result<PathReport> {
     let mut subscriber = Subscriber::join_as(ring, Start::Newest, "bench")?;
     let mut meter = Meter::new(WARM_UP, false);
     let end = loop {

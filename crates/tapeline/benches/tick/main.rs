@@ -26,7 +26,7 @@ const PLANT: &str = "10k,20k,40k,60k,100k,200k";
 /// Those at which spinning is looked at, too.
 const SPINNING: &str = "10k,60k,200k";
 /// Updates of [`ROWS`] rows a second: up to ten million rows.
-const BATCHES: &str = "5k,10k,20k,30k,50k,100k";
+const BATCHES: &str = "5k,10k,20k,50k,100k";
 const ROWS: u64 = 100;
 /// Rates that are drawn, each from the last turn, and what of them.
 const DRAWN: [u64; 3] = [10_000, 60_000, 200_000];
