@@ -10,7 +10,6 @@ mod line;
 mod tcp_line;
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,8 +132,6 @@ pub(crate) struct Upstream {
     past_heard: Option<Nanos>,
     /// When a later epoch on the lines was last looked into.
     looked_into: Nanos,
-    /// Turns since something last arrived.
-    idle_turns: u32,
     ticks: u64,
     caught_up: u64,
     missing: u64,
@@ -209,11 +206,7 @@ impl Upstream {
             return Err(Error::hinted(what, "another folder in [journal] keeps the two apart"));
         }
         let lines = config.lines.iter().map(|line| LineReceiver::open(config, line, events));
-        let lines = lines.collect::<crate::Result<Vec<_>>>()?;
-        if lines.iter().any(LineReceiver::is_polled) {
-            // Without it, ticks come a little later.
-            let _ = rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS));
-        }
+        let lines = lines.collect::<crate::Result<_>>()?;
         let recovery = match config.requests.as_slice() {
             [] => None,
             servers => {
@@ -244,7 +237,6 @@ impl Upstream {
             joined: None,
             past_heard: None,
             looked_into: Nanos(0),
-            idle_turns: 0,
             ticks: 0,
             caught_up: 0,
             missing: 0,
@@ -280,7 +272,6 @@ impl Upstream {
         }
         self.clock_above.turn(&mut self.lines, now, clock);
         self.see(now, clock, to)?;
-        self.idle_turns = if taken > 0 { 0 } else { self.idle_turns.saturating_add(1) };
         if taken > 0 {
             to.publisher().flush();
         }
@@ -513,8 +504,7 @@ impl Upstream {
         let longest = if self.follower.is_busy() { longest.min(WHILE_RECOVERING) } else { longest };
         // Aeron has nothing to wait for: its lines are looked at again.
         let is_polled = self.lines.iter().any(LineReceiver::is_polled);
-        let between = if self.idle_turns < EAGER_LOOKS { EAGER } else { BETWEEN_LOOKS };
-        let longest = if is_polled { longest.min(between) } else { longest };
+        let longest = if is_polled { longest.min(BETWEEN_LOOKS) } else { longest };
         let catches_up = self.follower.source() == TickSource::CatchUpServer;
         let catch_up = self.catch_up.stream().filter(|_| catches_up);
         let answers = self.recovery.iter().map(|socket| (socket.as_fd(), Interest::Read));
@@ -631,12 +621,8 @@ impl Upstream {
 
 /// How long the plant sleeps while a re-request is pending: an answer on the same host takes as long.
 const WHILE_RECOVERING: Duration = Duration::from_micros(200);
-/// How long the plant sleeps between two looks at lines of Aeron; less between the first looks behind a datagram, as more may follow.
+/// How long the plant sleeps between two looks at lines of Aeron.
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
-const EAGER: Duration = Duration::from_micros(20);
-const EAGER_LOOKS: u32 = 100;
-/// By how much the kernel may prolong these sleeps, in ns: 50 µs otherwise.
-const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::new(1_000).expect("it is not zero");
 
 impl UpstreamConfig {
     /// Creates a plant above without lines, with the defaults of a configuration file.

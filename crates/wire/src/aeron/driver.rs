@@ -1,20 +1,16 @@
 //! A media driver in this process.
 
 use std::ffi::CString;
-use std::num::NonZeroU64;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusteron_media_driver::bindings::aeron_threading_mode_enum::AERON_THREADING_MODE_SHARED;
 use rusteron_media_driver::{AeronCError, AeronDriver, AeronDriverContext};
-use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
 use super::connection::{DRIVER_TIMEOUT_MS, driver_lives, text};
 use crate::Error;
 
-/// By how much the driver's thread may oversleep, in ns: while it has nothing to do it sleeps for microseconds, to which the kernel adds 50 µs otherwise.
-const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::new(1_000).expect("it is not zero");
 /// How often a folder is tried whose driver may have died just now.
 const RETRY_MS: u64 = 250;
 
@@ -63,12 +59,7 @@ impl EmbeddedAeronDriver {
             context.set_dir_delete_on_shutdown(true)?;
             context.set_threading_mode(AERON_THREADING_MODE_SHARED)?;
             let driver = AeronDriver::new(&context)?;
-            // The driver's thread inherits it.
-            let slack = current_timer_slack().ok().and_then(NonZeroU64::new);
-            let _ = set_current_timer_slack(Some(TIMER_SLACK_NS));
-            let started = driver.start(false);
-            let _ = set_current_timer_slack(slack);
-            started?;
+            driver.start(false)?;
             Ok(driver)
         };
         let driver = start().map_err(failed)?;
