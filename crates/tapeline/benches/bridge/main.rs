@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Parser;
 use tapeline_measure::{Clock, Environment, Recorder};
 
@@ -156,6 +156,14 @@ struct OtherTurns {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if let Some(jar) = &arguments.archive {
+        // Not after ten minutes.
+        ensure!(
+            jar.is_file(),
+            "there is no jar at {}; peers/aeron-archive/README.md says where it is from",
+            jar.display()
+        );
+    }
     let environment = Environment::read(&Clock::calibrate()).summary();
     let folder = tempfile::tempdir()?;
     // Run as a test: enough to see that it works.

@@ -19,7 +19,9 @@ pub(crate) fn page(
 ) -> String {
     let mut page = String::new();
     // Writing to a String does not fail.
-    let _ = write(&mut page, turns, count, seconds, environment).and_then(|()| joining(&mut page, others));
+    let _ = write(&mut page, turns, count, seconds, environment)
+        .and_then(|()| joining(&mut page, others))
+        .and_then(|()| standing_still(&mut page, &others.stalled));
     page
 }
 
@@ -124,9 +126,17 @@ fn joining(page: &mut String, others: &OtherTurns) -> fmt::Result {
             spread(&of(|join| join.past as f64 / join.past_s / 1e6), 2),
         )?;
     }
+    Ok(())
+}
+
+/// The part about a reader that stands still, if it was measured.
+fn standing_still(page: &mut String, turns: &[Neighbour]) -> fmt::Result {
+    if turns.is_empty() {
+        return Ok(());
+    }
     let us = |rank, of: fn(&Neighbour) -> &Recorder| -> Vec<f64> {
         let us = |turn| of(turn).value_at(rank).map_or(f64::NAN, |ns| ns as f64 / 1e3);
-        others.stalled.iter().map(us).collect()
+        turns.iter().map(us).collect()
     };
     let (reading, stalled) = (us(0.99, |turn| &turn.reading), us(0.99, |turn| &turn.stalled));
     writeln!(

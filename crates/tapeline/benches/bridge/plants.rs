@@ -12,7 +12,7 @@ use tapeline_measure::{Clock, Recorder};
 use tapeline_node::ticks::{self, Next};
 use tapeline_perf::path::{Ending, Hop, Meter, PathReport};
 use tapeline_plant::Note;
-use tapeline_plant::tick::Flags;
+use tapeline_plant::tick::{Flags, Tick};
 use tapeline_ring::{Name, Start, Subscriber, Wait};
 
 use crate::lossy::Lossy;
@@ -200,22 +200,27 @@ pub(crate) fn received(report: &PathReport) -> anyhow::Result<Recorder> {
     Ok(found.map_or_else(Recorder::new, |(_, latency)| latency))
 }
 
-/// Reads a ring to its end.
+/// Measures the ticks of a ring to the end of the feed's session, or to its own.
 pub(crate) fn read(ring: &Name, clock: Clock) -> anyhow::Result<PathReport> {
-    let mut subscriber = Subscriber::join_as(ring, Start::Newest, "bench")?;
     let mut meter = Meter::new(WARM_UP, false);
-    let end = loop {
+    let is_over = each_tick(ring, |tick| {
+        meter.tick(tick, clock.now());
+        !tick.header.flags.contains(Flags::END_OF_SESSION)
+    })?;
+    let end = if is_over { Ending::SessionOver } else { Ending::PlantEnded };
+    Ok(meter.report("bench".to_owned(), end, 0, clock.error_ns()))
+}
+
+/// Passes on the ticks of a ring until `each` wants no more, or to the ring's end; returns `true` in the first case.
+pub(crate) fn each_tick(ring: &Name, mut each: impl FnMut(&Tick<'_>) -> bool) -> anyhow::Result<bool> {
+    let mut subscriber = Subscriber::join_as(ring, Start::Newest, "bench")?;
+    loop {
         match ticks::next(&mut subscriber)? {
-            Next::Tick(tick) => {
-                meter.tick(&tick, clock.now());
-                if tick.header.flags.contains(Flags::END_OF_SESSION) {
-                    break Ending::SessionOver;
-                }
-            }
+            Next::Tick(tick) if !each(&tick) => return Ok(true),
+            Next::Tick(_) => {}
             Next::Nothing => _ = subscriber.wait(Wait::Park, Duration::from_millis(50)),
-            Next::End => break Ending::PlantEnded,
+            Next::End => return Ok(false),
             Next::Lost(lost) => return Err(lost.of("this reader").into()),
         }
-    };
-    Ok(meter.report("bench".to_owned(), end, 0, clock.error_ns()))
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::ensure;
 use tapeline_measure::Recorder;
 use tapeline_ring::{Start, Subscriber};
 
@@ -53,7 +54,7 @@ fn beside(folder: &Path, day: &Path, reads: bool) -> anyhow::Result<Recorder> {
     } else {
         let still = Subscriber::join_as(&other.ring, Start::Newest, "bench")?;
         let report = read(&one.ring, clock);
-        drop(still);
+        ensure!(still.is_evicted(), "the reader that stands still was not evicted: the day was too short");
         report
     };
     for plant in [&mut one, &mut other, &mut above] {
