@@ -29,6 +29,11 @@ public final class LateJoin
 
     public static void main(final String[] arguments) throws Exception
     {
+        if (arguments.length != 5)
+        {
+            System.err.println("usage: java -cp aeron-all.jar LateJoin.java FOLDER DRIVER PAST RATE BYTES");
+            System.exit(2);
+        }
         final String folder = arguments[0];
         final long past = Long.parseLong(arguments[2]);
         final long rate = Long.parseLong(arguments[3]);

@@ -51,8 +51,8 @@ pub(crate) fn verdicts(record: &Record) -> Vec<Verdict> {
     let contended = |ours: &str| results.ratio((ours, CONTENDED_32), ("aeron", CONTENDED_32));
     verdicts.push(Verdict::at_least("32 B, contended: at least Aeron's", best(&OURS, contended, true), 1.0));
     let long = Metric::Throughput { bytes: 1500, regime: Regime::Backlog };
-    // A ring and what is copied through as much memory: what the sender's own cache holds is fetched from there, the rest from
-    // the cache that both cores share, or from memory.
+    // A copy through memory that the sender's own cache holds, and one through more, which comes from the cache that both cores
+    // share: a ring is as fast as where its bytes are.
     for (ours, limit, what) in [
         (&OURS[..], "copy-512k", "copying through 512 KiB"),
         (&["ring-8m"], "copy-8m", "copying through 8 MiB, with our ring at 8 MiB"),
