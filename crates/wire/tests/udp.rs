@@ -348,6 +348,49 @@ fn segments_arrive_as_datagrams_of_their_own() {
     assert!(matches!(too_many, Error::TooLong { length: 65, .. }), "{too_many}");
 }
 
+/// Datagrams of these lengths, one behind the other, and apart.
+fn contiguous(lengths: &[usize]) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let apart: Vec<Vec<u8>> = lengths.iter().zip(1..).map(|(length, byte)| vec![byte; *length]).collect();
+    (apart.concat(), apart)
+}
+
+#[test]
+fn contiguous_datagrams_of_any_lengths_arrive_in_order() {
+    let mut receiver = unicast();
+    let mut sender = sender(receiver.local_address());
+    let mut many = vec![1_400; 200];
+    many.extend([7, 1_400, 0, 1_400, 1_400, 2_000, 2_000, 2_000, 1_400, 1_500, 1_500, 3]);
+    for lengths in [&[][..], &[1], &[5, 5, 5, 4, 4, 9], &many] {
+        let (bytes, apart) = contiguous(lengths);
+        assert_eq!(sender.send_contiguous(&bytes, lengths).unwrap(), all(lengths.len()));
+        assert!(take(&mut receiver, lengths.len()) == apart, "{lengths:?}");
+    }
+}
+
+#[test]
+fn datagrams_that_the_kernel_has_joined_are_taken_apart() {
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    let mut receiver = UdpReceiver::open(&ReceiveOptions { joined: true, ..on_loopback(address) }).unwrap();
+    let mut sender = sender(receiver.local_address());
+    let lengths = [1_400, 1_400, 1_400, 1_000, 0, 1_400, 1_401, 9];
+    let (bytes, apart) = contiguous(&lengths);
+    assert_eq!(sender.send_contiguous(&bytes, &lengths).unwrap(), all(lengths.len()));
+    let mut batch = Batch::new(64, 65_535);
+    let (mut arrived, mut slots) = (Vec::new(), 0);
+    while arrived.len() < lengths.len() && receiver.wait(PATIENCE) {
+        slots += receiver.receive(&mut batch).unwrap();
+        for datagram in batch.apart() {
+            assert!(datagram.received.is_some() && datagram.source == sender.local_address());
+            assert!(!datagram.truncated && datagram.padded.starts_with(datagram.bytes));
+            assert!(datagram.padded.len() >= datagram.bytes.len() + SPARE_BYTES);
+            arrived.push(datagram.bytes.to_vec());
+        }
+    }
+    assert!(arrived == apart, "{:?}", arrived.iter().map(Vec::len).collect::<Vec<_>>());
+    // Linux 5.0 and later.
+    assert_eq!(slots, 4, "four, none, one, and two");
+}
+
 #[test]
 fn a_datagram_that_udp_cannot_carry_is_an_error_with_its_length() {
     let mut sender = sender(unicast().local_address());

@@ -37,12 +37,14 @@ use crate::error::Context;
 use crate::events::{Events, Kind, Severity};
 use crate::readers::bridge::epochs::Epochs;
 use crate::readers::counting::FeedFigures;
-use crate::stat::snapshot::{ClockSnapshot, UpstreamSnapshot};
+use crate::stat::snapshot::{AeronReceivedSnapshot, ClockSnapshot, UpstreamSnapshot};
 
 /// Datagrams taken from one line before the next line has its turn.
 const BATCH_SLOTS: usize = 64;
 /// Any datagram of UDP: a long tick travels in one of its own.
 const SLOT_BYTES: usize = 65_536;
+/// How long the past waits for lines over Aeron: until they have their senders, what is sent on them is missed.
+const JOINING_NS: i64 = 2_000_000_000;
 /// A later epoch on the lines is looked into this often at most: anyone can send such a datagram.
 const LOOK_INTO_NS: i64 = 1_000_000_000;
 
@@ -126,6 +128,9 @@ pub(crate) struct Upstream {
     epochs: Epochs,
     state: State,
     stale_after_ns: i64,
+    /// When this plant began to follow, and whether its lines were all there since.
+    begun: Option<Nanos>,
+    has_joined: bool,
     /// When the lines were first joined: from then on silence counts.
     joined: Option<Nanos>,
     /// When the catch-up server last sent ticks.
@@ -234,6 +239,8 @@ impl Upstream {
             epochs,
             state: State::Initial,
             stale_after_ns: i64::try_from(config.stale_after.as_nanos()).unwrap_or(i64::MAX),
+            begun: None,
+            has_joined: false,
             joined: None,
             past_heard: None,
             looked_into: Nanos(0),
@@ -263,7 +270,7 @@ impl Upstream {
                 }
             }
         }
-        if self.follower.source() == TickSource::CatchUpServer {
+        if self.follower.source() == TickSource::CatchUpServer && self.hears_lines(now) {
             let past = self.take_past(now, to)?;
             taken += past;
             if past > 0 {
@@ -276,6 +283,13 @@ impl Upstream {
             to.publisher().flush();
         }
         Ok(taken)
+    }
+
+    /// Whether nothing would be missed between the past and the lines: a line over Aeron has its sender, or had time to find it.
+    fn hears_lines(&mut self, now: Nanos) -> bool {
+        let begun = *self.begun.get_or_insert(now);
+        self.has_joined |= now.since(begun) >= JOINING_NS || self.lines.iter().all(LineReceiver::hears);
+        self.has_joined
     }
 
     /// Takes datagrams of the lines. Returns their number, and whether every line was read to its end.
@@ -365,7 +379,8 @@ impl Upstream {
                     self.epochs.begin(session, next).map_err(|error| self.unfollowable(&error))?;
                 }
                 self.ask_first(self.catch_up.server());
-                self.follower.go_live(session, next, now);
+                let mut relay = Relay { to, channels: &mut self.channels, count: &mut self.ticks };
+                self.follower.go_live(session, next, now, &mut relay)?;
                 self.demands.iter().for_each(|demands| demands.follow(session));
                 self.joined.get_or_insert(now);
                 self.events.info(format_args!(
@@ -565,6 +580,12 @@ impl Upstream {
             left_lines: self.follower.left(),
             strangers: self.follower.strangers().iter().sum(),
             drivers_lost: self.drivers_lost(),
+            aeron: self.lines.iter().filter_map(LineReceiver::of_driver).reduce(|all, line| {
+                AeronReceivedSnapshot {
+                    naks: all.naks + line.naks,
+                    unread_bytes: all.unread_bytes + line.unread_bytes,
+                }
+            }),
             connections_lost: self.connections_lost(),
             demands: demands.is_some(),
             demands_connected: demands_connected > 0,

@@ -12,8 +12,8 @@ mod tcp_line;
 
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,7 @@ use crate::lease::Term;
 use crate::readers::reader::{Pulse, Reader, Signs};
 use crate::readers::sequence_cursor::{Kept, SequenceCursor, Taken};
 use crate::sources::far::FarSources;
+use crate::stat::snapshot::AeronSendingSnapshot;
 use crate::ticks::OnRing;
 
 /// Ticks packed before the re-requests are looked at again.
@@ -399,6 +400,7 @@ impl Sending {
         ] {
             counter.store(value, Ordering::Relaxed);
         }
+        *counted.aeron.lock().unwrap_or_else(PoisonError::into_inner) = self.out.of_driver();
     }
 
     /// Says that the plant has ended, and answers those who lack its last ticks.
@@ -505,6 +507,15 @@ impl Out {
         })
     }
 
+    /// Returns what media drivers count for all lines over Aeron together.
+    fn of_driver(&self) -> Option<AeronSendingSnapshot> {
+        let lines = self.lines.iter().filter_map(LineSender::of_driver);
+        lines.reduce(|all, line| AeronSendingSnapshot {
+            naks: all.naks + line.naks,
+            window_bytes: all.window_bytes.min(line.window_bytes),
+        })
+    }
+
     fn drivers_lost(&self) -> u64 {
         self.lines.iter().map(LineSender::drivers_lost).sum()
     }
@@ -524,10 +535,9 @@ impl Out {
             return;
         }
         let Self { packer, lines, report, sent, events, .. } = self;
-        let datagrams = packer.datagrams();
         (*sent, report.datagrams) = (now, report.datagrams + count as u64);
         for line in lines {
-            let untaken = line.send_many(datagrams.clone(), count, now, events);
+            let untaken = line.send_packed(packer, now, events);
             report.unsent += untaken.unsent;
             report.back_pressured += untaken.back_pressured;
         }

@@ -2,7 +2,7 @@
 //!
 //! | situation | action |
 //! |---|---|
-//! | nothing known yet, or a hole that no re-request fills | [`TickSource::CatchUpServer`]: the catch-up server has the ticks; lines are not read |
+//! | nothing known yet, or a hole that no re-request fills | [`TickSource::CatchUpServer`]: the catch-up server has the ticks; the last datagrams of the lines are held until then |
 //! | next in sequence | delivered, as it stands |
 //! | ahead of sequence | held; re-requested once every line has passed it, or the lines have had their time |
 //! | a hole for longer than recovery may take, or of more messages than may be requested | catching up |
@@ -19,9 +19,14 @@ use tapeline_feed::moldudp64::recover::{Ask, ClientSettings, ClientStatistics, R
 use tapeline_feed::moldudp64::{MoldSession, parse};
 use tapeline_measure::Nanos;
 
+use super::recent::Recent;
 use super::{BridgeSession, PlantId};
 use crate::tick::Tick;
 use crate::{Refused, Seq};
+
+/// Maximum bytes of the datagrams that are held while the past comes from the catch-up server: 0.1 s of two million ticks a second. They are
+/// allocated as they come, and returned when the follower goes live.
+pub const RECENT_BYTES: usize = 64 << 20;
 
 /// The settings of a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +123,8 @@ pub struct Follower {
     next: Seq,
     /// The lines, while the follower is live.
     arbiter: Option<Box<Arbiter>>,
+    /// The last datagrams of the lines, while it is not.
+    recent: Recent,
     client: RetransmissionClient,
     heard: Option<Nanos>,
     /// The next sequence of the plant above, as its lines have said last.
@@ -184,6 +191,7 @@ impl Follower {
             mold: session.map_or(MoldSession([0; 10]), BridgeSession::to_mold),
             next: next.unwrap_or_default(),
             arbiter: None,
+            recent: Recent::new(RECENT_BYTES),
             client: RetransmissionClient::new(settings.requests),
             heard: None,
             announced: 0,
@@ -211,6 +219,9 @@ impl Follower {
         let packet = Packet::from(packet);
         if let (None, DatagramKind::EndOfSession { next }) = (&self.arbiter, &packet.kind) {
             self.end = Some((session, *next));
+        }
+        if let (None, DatagramKind::Data { .. }) = (&self.arbiter, &packet.kind) {
+            self.recent.push(line, (session, packet.kind.sequences().1), datagram);
         }
         if self.session.is_none() || session != self.mold {
             return Ok(self.stranger(session));
@@ -265,8 +276,17 @@ impl Follower {
         ask
     }
 
-    /// Continues with the lines: everything before `next` was taken from the catch-up server.
-    pub fn go_live(&mut self, session: BridgeSession, next: Seq, now: Nanos) {
+    /// Continues with the lines: everything before `next` was taken from the catch-up server. Delivers what the lines have brought meanwhile.
+    ///
+    /// # Errors
+    /// A tick could not be published.
+    pub fn go_live(
+        &mut self,
+        session: BridgeSession,
+        next: Seq,
+        now: Nanos,
+        to: &mut impl Delivery,
+    ) -> Result<(), Refused> {
         let defaults = ArbiterSettings::default();
         let mut arbiter = Box::new(Arbiter::new(ArbiterSettings {
             window_messages: self.settings.window_ticks,
@@ -293,6 +313,15 @@ impl Follower {
         arbiter.packet(Line::A, &begins, now, &mut Nobody);
         self.client.update(self.mold, [], now);
         self.arbiter = Some(arbiter);
+        let recent = std::mem::replace(&mut self.recent, Recent::new(RECENT_BYTES));
+        for (line, datagram) in recent.iter() {
+            let Ok(packet) = parse(datagram) else { continue };
+            if packet.session() == self.mold {
+                let packet = Packet::from(packet);
+                self.join(to, |arbiter, sink| arbiter.packet(line, &packet, now, sink))?;
+            }
+        }
+        Ok(())
     }
 
     /// Leaves the lines: the catch-up server has what is missing.
@@ -485,7 +514,7 @@ mod tests {
             requests: ClientSettings { delay_ns: 10, timeout_ns: 100, ..ClientSettings::default() },
         };
         let mut follower = Follower::new(settings, None);
-        follower.go_live(session(7), Seq(1), Nanos(1));
+        follower.go_live(session(7), Seq(1), Nanos(1), &mut Taken::default()).unwrap();
         follower
     }
 
@@ -536,7 +565,7 @@ mod tests {
         ] {
             let (mut above, mut taken) = (packer(7), Taken::default());
             let mut below = Follower::new(settings, None);
-            below.go_live(session(7), Seq(1), Nanos(1));
+            below.go_live(session(7), Seq(1), Nanos(1), &mut taken).unwrap();
             let all = datagrams(&mut above, 1..=3);
             for line in lines {
                 below.datagram(*line, &all[0], Nanos(2), &mut taken).unwrap();
@@ -561,10 +590,34 @@ mod tests {
         below.datagram(Line::A, &all[1], Nanos(2), &mut taken).unwrap();
         assert_eq!(taken.0, [1]);
         below.took(session(7), Seq(4));
-        below.go_live(session(7), Seq(5), Nanos(1_200));
+        below.go_live(session(7), Seq(5), Nanos(1_200), &mut taken).unwrap();
         below.datagram(Line::A, &all[3], Nanos(1_200), &mut taken).unwrap();
         below.datagram(Line::A, &all[4], Nanos(1_200), &mut taken).unwrap();
         assert_eq!(taken.0, [1, 5]);
+    }
+
+    #[test]
+    fn what_the_lines_bring_while_the_past_comes_is_delivered_behind_it() {
+        let (mut above, mut below, mut taken) = (packer(7), follower(), Taken::default());
+        let all = datagrams(&mut above, 1..=8);
+        below.leave(Nanos(2));
+        for datagram in &all[1..6] {
+            below.datagram(Line::A, datagram, Nanos(3), &mut taken).unwrap();
+        }
+        // Of another plant, and of an earlier epoch.
+        let mut other = datagrams(&mut packer(7), 1..=7).remove(6);
+        other[1] = b'B';
+        below.datagram(Line::B, &other, Nanos(3), &mut taken).unwrap();
+        below.datagram(Line::B, &datagrams(&mut packer(6), 1..=7)[6], Nanos(3), &mut taken).unwrap();
+        assert!(taken.0.is_empty());
+        below.go_live(session(7), Seq(4), Nanos(4), &mut taken).unwrap();
+        assert_eq!((taken.0.as_slice(), below.next()), (&[4, 5, 6][..], Seq(7)));
+        // They are not delivered again the next time.
+        below.leave(Nanos(5));
+        below.go_live(session(7), Seq(7), Nanos(6), &mut taken).unwrap();
+        below.datagram(Line::A, &all[7], Nanos(7), &mut taken).unwrap();
+        below.datagram(Line::A, &all[6], Nanos(7), &mut taken).unwrap();
+        assert_eq!(taken.0, [4, 5, 6, 7, 8]);
     }
 
     #[test]
@@ -575,7 +628,7 @@ mod tests {
         let long = above.datagrams().next().unwrap().to_vec();
         below.datagram(Line::A, &long, Nanos(2), &mut taken).unwrap();
         assert_eq!((below.source(), below.next()), (TickSource::CatchUpServer, Seq(1)));
-        below.go_live(session(7), Seq(2), Nanos(2));
+        below.go_live(session(7), Seq(2), Nanos(2), &mut taken).unwrap();
         above.tick(Seq(2), b"not a tick");
         above.pack();
         let damaged = above.datagrams().next().unwrap().to_vec();
@@ -614,7 +667,7 @@ mod tests {
                 below.datagram(Line::A, &datagram, Nanos(2), &mut taken).unwrap();
             }
             assert!(!below.has_ended() && taken.0.is_empty());
-            below.go_live(session(7), Seq(next), Nanos(3));
+            below.go_live(session(7), Seq(next), Nanos(3), &mut taken).unwrap();
             assert_eq!(below.has_ended(), has_ended, "caught up to {next}");
         }
     }

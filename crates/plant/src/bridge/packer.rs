@@ -36,9 +36,10 @@ pub struct Packer {
     history: History,
     /// The first sequence that no datagram carries yet.
     unsent: u64,
-    /// The datagrams to send, one after the other, and their lengths.
+    /// The datagrams to send, one behind the other, their lengths, and how much of each is padding.
     bytes: Vec<u8>,
     lengths: Vec<usize>,
+    padding: Vec<usize>,
     room: Box<[u8]>,
     server: RetransmissionServer,
 }
@@ -57,6 +58,7 @@ impl Packer {
             unsent: next.0.max(1),
             bytes: Vec::new(),
             lengths: Vec::new(),
+            padding: Vec::new(),
             room: vec![0; LONGEST_ANSWER].into(),
             server: RetransmissionServer::new(answers),
         }
@@ -73,17 +75,38 @@ impl Packer {
     pub fn pack(&mut self) -> usize {
         self.bytes.clear();
         self.lengths.clear();
+        self.padding.clear();
         let next = self.history.next();
         self.unsent = self.unsent.max(self.history.first());
         while self.unsent < next {
             let (length, behind) = self.packet(self.unsent);
             self.unsent = behind;
             if length > 0 {
+                self.pad();
                 self.bytes.extend_from_slice(&self.room[..length]);
                 self.lengths.push(length);
+                self.padding.push(0);
             }
         }
         self.lengths.len()
+    }
+
+    /// Brings the last datagram to the length of a full one, so that it goes through the kernel as one with the next. The padding is behind the
+    /// messages that the datagram announces, and looks like one more.
+    fn pad(&mut self) {
+        let (Some(length), Some(padding)) = (self.lengths.last_mut(), self.padding.last_mut()) else {
+            return;
+        };
+        // A longer one has a tick of its own.
+        *padding = self.packet_bytes.saturating_sub(*length);
+        *length += *padding;
+        if let Some(zeros) = padding.checked_sub(2) {
+            // Less than the 16 bits of a length, as are those of a datagram.
+            self.bytes.extend_from_slice(&(zeros as u16).to_be_bytes());
+            self.bytes.resize(self.bytes.len() + zeros, 0);
+        } else {
+            self.bytes.resize(self.bytes.len() + *padding, 0);
+        }
     }
 
     /// Counts the ticks so far as packed, for those who [follow](Self::follow) alone.
@@ -133,13 +156,19 @@ impl Packer {
         (packet.finish(), behind)
     }
 
-    /// Returns the datagrams that were packed last, in order.
+    /// Returns the datagrams that were packed last, in order, without padding.
     pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> + Clone {
         let mut at = 0;
-        self.lengths.iter().map(move |length| {
+        self.lengths.iter().zip(&self.padding).map(move |(length, padding)| {
             at += length;
-            &self.bytes[at - length..at]
+            &self.bytes[at - length..at - padding]
         })
+    }
+
+    /// Returns the same, one behind the other, and their lengths: each but the last is padded to the length of a full one.
+    #[must_use]
+    pub fn padded(&self) -> (&[u8], &[usize]) {
+        (&self.bytes, &self.lengths)
     }
 
     /// Returns the datagram that says which sequence comes next; lines are silent without it.
@@ -213,6 +242,35 @@ mod tests {
         packer.tick(Seq(13), b"x");
         packer.pack();
         assert_eq!(found(packer.datagrams().map(<[u8]>::to_vec)), [(13, vec![1])]);
+    }
+
+    #[test]
+    fn each_datagram_but_the_last_is_padded_to_a_full_one() {
+        let mut packer = packer();
+        // Of 100 bytes 22 are for the header and a length: paddings of 46, 1, 0, none of a long one, and 68.
+        for (seq, len) in [(5, 32), (6, 77), (7, 78), (8, 500), (9, 10), (10, 90)] {
+            packer.tick(Seq(seq), &vec![b'x'; len]);
+        }
+        assert_eq!(packer.pack(), 6);
+        let (bytes, lengths) = packer.padded();
+        assert_eq!((lengths, bytes.len()), (&[100, 100, 100, 522, 100, 112][..], 1_034));
+        let mut rest = bytes;
+        for (datagram, length) in packer.datagrams().zip(lengths) {
+            let (padded, behind) = rest.split_at(*length);
+            rest = behind;
+            assert!(padded.starts_with(datagram));
+            let (MoldPacket::Data(with), MoldPacket::Data(without)) =
+                (parse(padded).unwrap(), parse(datagram).unwrap())
+            else {
+                panic!("no data");
+            };
+            assert!(with.messages().eq(without.messages()));
+            // A reader that looks behind the last message finds one of zeros.
+            let padding = &padded[datagram.len()..];
+            if let Some((zeros, padding)) = padding.split_first_chunk() {
+                assert_eq!(usize::from(u16::from_be_bytes(*zeros)), padding.len());
+            }
+        }
     }
 
     #[test]

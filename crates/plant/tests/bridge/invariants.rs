@@ -46,7 +46,7 @@ pub(crate) fn any(mut script: &[u8]) {
     let mut follower = Follower::new(settings, None);
     let mut to = Checked(1);
     let mut now = Nanos(1);
-    follower.go_live(session(), Seq(1), now);
+    assert!(follower.go_live(session(), Seq(1), now, &mut to).is_ok());
     while let Some(([command, length], rest)) = script.split_first_chunk::<2>() {
         let (bytes, rest) = rest.split_at(usize::from(*length).min(rest.len()));
         script = rest;
@@ -68,7 +68,7 @@ pub(crate) fn any(mut script: &[u8]) {
             }
             5 if follower.source() == TickSource::CatchUpServer => {
                 let next = follower.next();
-                follower.go_live(session(), next, now);
+                assert!(follower.go_live(session(), next, now, &mut to).is_ok());
             }
             6 => follower.leave(now),
             _ => {

@@ -231,7 +231,19 @@ impl Below {
         above: &Above,
         take: impl FnOnce(&mut Follower, &mut Publishing<'_>) -> Result<T, Refused>,
     ) -> Result<T, Wrong> {
-        let Some(session) = self.follower.session() else { return Ok(T::default()) };
+        match self.follower.session() {
+            Some(session) => self.publish_of(session, above, take),
+            None => Ok(T::default()),
+        }
+    }
+
+    /// The same, with the session that the follower has or will have.
+    fn publish_of<T: Default>(
+        &mut self,
+        session: BridgeSession,
+        above: &Above,
+        take: impl FnOnce(&mut Follower, &mut Publishing<'_>) -> Result<T, Refused>,
+    ) -> Result<T, Wrong> {
         let mut to = Publishing { ring: &mut self.ring, session, above, wrong: None };
         let taken = take(&mut self.follower, &mut to);
         let wrong = to.wrong;
@@ -366,8 +378,8 @@ impl Below {
                     if reply.outcome == Outcome::EpochOver {
                         return self.resequence();
                     }
-                    self.follower.go_live(session, next, now);
-                    return Ok(());
+                    return self
+                        .publish_of(session, above, |follower, to| follower.go_live(session, next, now, to));
                 }
             }
         }

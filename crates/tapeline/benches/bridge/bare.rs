@@ -119,8 +119,10 @@ pub(crate) fn aeron(folder: &std::path::Path, rate: u64, seconds: u64) -> anyhow
                 looked = now;
                 let _ = sender.turn(now);
             }
-            // What is refused counts as lost.
-            let _ = sender.send_many(std::iter::once(message));
+            // Until flow control takes it.
+            while sender.is_open() && sender.send_many(std::iter::once(message)).count == 0 {
+                std::thread::yield_now();
+            }
         });
         reader.join().expect("the reader has panicked")
     });

@@ -1,7 +1,7 @@
 //! The bridge between two plants on one machine, by carrier and rate, beside bare datagrams of the same length.
 //!
 //! ```text
-//! cargo bench -p tapeline --bench bridge -- [--to PAGE] [--turns N] [--seconds S] [--rates R,R] [--archive JAR]
+//! cargo bench -p tapeline --bench bridge -- [--to PAGE] [--turns N] [--seconds S] [--rates R,R] [--only CARRIER,…] [--archive JAR]
 //! ```
 //!
 //! Every message of a simulated exchange becomes a tick of the plant above. This process reads the ring of the plant below, and takes the time from
@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use tapeline_measure::{Clock, Environment, Recorder};
 
 use self::late::LateJoin;
@@ -36,7 +36,7 @@ use self::plants::Plants;
 use self::stalled::Neighbour;
 
 /// Ticks a second.
-const RATES: [u64; 5] = [10_000, 100_000, 500_000, 1_000_000, 2_000_000];
+const RATES: [u64; 6] = [10_000, 100_000, 500_000, 1_000_000, 2_000_000, 3_000_000];
 /// Above this rate a datagram for each message would measure the kernel alone.
 const MOST_BARE: u64 = 100_000;
 /// The rate at which lines lose datagrams, and one of how many they lose.
@@ -60,6 +60,9 @@ struct Arguments {
     /// Ticks a second
     #[arg(long, value_delimiter = ',', default_values_t = RATES)]
     rates: Vec<u64>,
+    /// Of these carriers alone, and nothing besides rates
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Carrier>,
     /// Aeron's jar for Java (io.aeron:aeron-all), to join late at Aeron Archive, too
     #[arg(long, value_name = "JAR")]
     archive: Option<PathBuf>,
@@ -69,7 +72,7 @@ struct Arguments {
 }
 
 /// What carries the ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 enum Carrier {
     /// A datagram for each message, from thread to thread.
     BareDatagrams,
@@ -94,34 +97,12 @@ enum Carrier {
 }
 
 impl Carrier {
-    const ALL: &[Self] = &[
-        Self::BareDatagrams,
-        #[cfg(feature = "aeron")]
-        Self::BareAeron,
-        Self::Ring,
-        Self::Datagrams,
-        Self::LossyLine,
-        Self::LossyLines,
-        Self::Tcp,
-        Self::Tls,
-        #[cfg(feature = "aeron")]
-        Self::Aeron,
-    ];
-
     /// Whether it is measured at this rate.
     fn is_measured_at(self, rate: u64) -> bool {
         match self {
             Self::LossyLine | Self::LossyLines => rate == LOSSY_RATE,
-            _ => !self.is_bare() || rate <= MOST_BARE,
-        }
-    }
-
-    fn is_bare(self) -> bool {
-        match self {
-            Self::BareDatagrams => true,
-            #[cfg(feature = "aeron")]
-            Self::BareAeron => true,
-            _ => false,
+            Self::BareDatagrams => rate <= MOST_BARE,
+            _ => true,
         }
     }
 }
@@ -174,7 +155,11 @@ fn main() -> anyhow::Result<()> {
     for rate in &rates {
         let day = plants::day(folder.path(), *rate, seconds)?;
         for turn in 1..=count {
-            for carrier in Carrier::ALL.iter().filter(|carrier| carrier.is_measured_at(*rate)) {
+            let is_wanted = |carrier: &&Carrier| {
+                carrier.is_measured_at(*rate)
+                    && (arguments.only.is_empty() || arguments.only.contains(carrier))
+            };
+            for carrier in Carrier::value_variants().iter().filter(is_wanted) {
                 eprintln!("bridge: {rate} ticks/s, turn {turn} of {count}, {carrier:?}");
                 let told = match carrier {
                     Carrier::BareDatagrams => bare::datagrams(*rate, seconds),
@@ -189,7 +174,7 @@ fn main() -> anyhow::Result<()> {
     }
     let mut others = OtherTurns::default();
     // Days of some seconds: not as a test.
-    for turn in 1..=if is_test { 0 } else { count } {
+    for turn in 1..=if is_test || !arguments.only.is_empty() { 0 } else { count } {
         eprintln!("bridge: a stalled reader, joining late, turn {turn} of {count}");
         others.stalled.push(stalled::turn(folder.path()).context("a reader that stands still")?);
         let join = |bridge| late::plant(folder.path(), bridge).context("a plant that joins late");

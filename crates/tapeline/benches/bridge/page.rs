@@ -51,7 +51,7 @@ fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environme
          Two plants of the binary on one machine, over loopback, and a reader of the ring below; all of them sleep while there is nothing to do. Every message of a simulated exchange (500 \
          symbols) is a tick, with the message in it. The time is from the tick being written to the ring above until the reader has it: ring, bridge, \
          carrier, plant below, ring. *ring, no bridge* is the same reader at the plant above. *bare*: one message of a tick's length after the other, from a thread to \
-         a thread, up to {} a second.\n\n\
+         a thread; with datagrams up to {} a second, with Aeron, which packs them, as many as its flow control takes.\n\n\
          *Lost*: ticks that the reader did not get, in all turns. *Again*: ticks that came again on request, in all turns; lines with equal loss lose different datagrams.\n\n\
          | ticks/s | carrier | p50, µs | p99, µs | p99.9, µs | p50 by that of bare datagrams | received, thousand/s | lost | again |\n\
          |---:|---|---|---|---|---|---|---:|---:|",

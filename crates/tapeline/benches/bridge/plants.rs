@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,6 +18,11 @@ use tapeline_ring::{Name, Start, Subscriber, Wait};
 use crate::lossy::Lossy;
 use crate::process::PlantProcess;
 use crate::{Carrier, LOST_OF, Turn, WARM_UP};
+
+/// How long a plant below may take until it follows.
+const JOINING: Duration = Duration::from_secs(2);
+/// How often its next ring is looked for meanwhile.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Writes the messages of a simulated exchange at this rate.
 pub(crate) fn day(folder: &Path, rate: u64, seconds: u64) -> anyhow::Result<PathBuf> {
@@ -156,8 +161,13 @@ impl Plants {
             return Ok(Self { above, below: None, _lossy: Vec::new() });
         }
         let bridge = bridge(carrier, folder)?;
-        let above = Plant::begin(folder, "above", &format!("{feed}{}", bridge.above))?;
-        let below = Plant::begin(folder, "below", &bridge.below)?;
+        // At once: a plant below joins before millions of ticks are gone.
+        let (above, below) = std::thread::scope(|scope| {
+            let above = scope.spawn(|| Plant::begin(folder, "above", &format!("{feed}{}", bridge.above)));
+            let below = Plant::begin(folder, "below", &bridge.below);
+            (above.join().expect("a thread has panicked"), below)
+        });
+        let (above, below) = (above?, below?);
         Ok(Self { above, below: Some(below), _lossy: bridge.lossy })
     }
 
@@ -165,10 +175,20 @@ impl Plants {
     pub(crate) fn measure(mut self) -> anyhow::Result<Turn> {
         let clock = self.above.clock()?;
         let ring = self.below.as_ref().map_or(&self.above.ring, |below| &below.ring);
-        let report = match read(ring, clock) {
-            // A plant below that does not keep up begins another ring again and again.
-            Err(error) if matches!(error.downcast_ref(), Some(tapeline_ring::Error::NotFound { .. })) => None,
-            told => Some(told?),
+        let begun = Instant::now();
+        let report = loop {
+            match read(ring, clock) {
+                Err(error)
+                    if !matches!(error.downcast_ref(), Some(tapeline_ring::Error::NotFound { .. })) =>
+                {
+                    return Err(error);
+                }
+                Ok(report) if report.end == Ending::SessionOver => break Some(report),
+                // The feed does not wait for the plant below, which finds itself too far behind at first, and begins another ring. One that does
+                // not keep up does so again and again.
+                _ if begun.elapsed() < JOINING => std::thread::sleep(LOOK),
+                _ => break None,
+            }
         };
         let mut last = Value::Null;
         // The plant above answers for a while after its end. One that is killed leaves files in shared memory.

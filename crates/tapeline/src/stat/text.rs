@@ -3,8 +3,8 @@
 use tapeline_console::output::{self, table};
 use tapeline_measure::figures::{self, thousands};
 use tapeline_node::stat::snapshot::{
-    BridgeSnapshot, Hub, Latency, LeaseSnapshot, ReaderSnapshot, Session, Snapshot, SymbolSnapshot,
-    UpstreamSnapshot,
+    AeronReceivedSnapshot, AeronSendingSnapshot, BridgeSnapshot, Hub, Latency, LeaseSnapshot, ReaderSnapshot,
+    Session, Snapshot, SymbolSnapshot, UpstreamSnapshot,
 };
 use tapeline_perf::path::ClockAbove;
 
@@ -115,6 +115,10 @@ fn of_bridge(bridge: &BridgeSnapshot) -> String {
         text.push_str(&format!(", {refused} datagrams REFUSED by Aeron's flow control"));
     }
     text.push_str(&drivers_lost(bridge.drivers_lost));
+    if let Some(AeronSendingSnapshot { naks, window_bytes }) = bridge.aeron {
+        let [naks, window] = [naks, window_bytes].map(thousands);
+        text.push_str(&format!("; Aeron: {naks} NAKs, receiver's window {window} bytes"));
+    }
     if bridge.cut_off > 0 {
         text.push_str(&format!(", slow plants CUT OFF {} times", thousands(bridge.cut_off)));
     }
@@ -145,6 +149,10 @@ fn of_upstream(upstream: &UpstreamSnapshot) -> String {
         thousands(upstream.left_lines)
     );
     text.push_str(&drivers_lost(upstream.drivers_lost));
+    if let Some(AeronReceivedSnapshot { naks, unread_bytes }) = upstream.aeron {
+        let [naks, unread] = [naks, unread_bytes].map(thousands);
+        text.push_str(&format!("; Aeron: {naks} NAKs, {unread} bytes not read"));
+    }
     if upstream.connections_lost > 0 {
         text.push_str(&format!(", TCP connection LOST {} times", thousands(upstream.connections_lost)));
     }

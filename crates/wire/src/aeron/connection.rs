@@ -8,6 +8,7 @@ use rusteron_client::{Aeron, AeronCError, AeronCnc, AeronContext, AeronErrorHand
 use tapeline_nanos::Nanos;
 
 use super::AeronOptions;
+use super::counters::DriverCounters;
 use crate::Error;
 
 /// How often a missing driver is looked for.
@@ -37,6 +38,8 @@ pub(super) trait AeronStream: Sized {
     /// Returns the stream once the driver has confirmed it.
     fn poll(pending: &Self::Pending) -> Result<Option<Self>, AeronCError>;
     fn is_closed(&self) -> bool;
+    /// Returns the number that the driver has given the stream.
+    fn registration(&self) -> Result<i64, AeronCError>;
 }
 
 /// The last error that the client told.
@@ -110,6 +113,12 @@ impl<S: AeronStream> AeronConnection<S> {
             State::Open { stream, .. } => Some(stream),
             _ => None,
         }
+    }
+
+    /// Returns what the driver counts for the stream, if it is open.
+    pub(super) fn counters(&self) -> Option<DriverCounters> {
+        let State::Open { stream, client } = &self.state else { return None };
+        Some(DriverCounters::read(client, stream.registration().ok()?))
     }
 
     /// Returns how often an open stream was lost.

@@ -8,6 +8,7 @@
 //! A message of Aeron is one datagram, of up to 65,507 bytes. The driver splits a longer one than the channel's `mtu`, and the receiver joins it.
 
 mod connection;
+mod counters;
 mod driver;
 mod receiver;
 mod sender;
@@ -18,8 +19,8 @@ use std::path::PathBuf;
 
 pub use self::connection::AeronChange;
 pub use self::driver::EmbeddedAeronDriver;
-pub use self::receiver::AeronReceiver;
-pub use self::sender::{AeronSender, AeronSent};
+pub use self::receiver::{AeronReceived, AeronReceiver};
+pub use self::sender::{AeronSender, AeronSending, AeronSent};
 
 /// A stream of Aeron, and the driver that carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]

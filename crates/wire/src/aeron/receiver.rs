@@ -13,6 +13,15 @@ use super::{AeronChange, AeronOptions};
 use crate::Error;
 use crate::impls::shown;
 
+/// What a media driver counts for a subscription, of the senders that are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AeronReceived {
+    /// NAKs sent: requests to send again what was lost.
+    pub naks: u64,
+    /// Bytes that have arrived and are not read, with those that are missing among them.
+    pub unread: u64,
+}
+
 /// A subscription to one stream, which opens by itself and again.
 pub struct AeronReceiver {
     connection: AeronConnection<AeronSubscription>,
@@ -33,6 +42,10 @@ impl AeronStream for AeronSubscription {
 
     fn is_closed(&self) -> bool {
         Self::is_closed(self)
+    }
+
+    fn registration(&self) -> Result<i64, AeronCError> {
+        Ok(self.get_constants()?.registration_id())
     }
 }
 
@@ -79,6 +92,12 @@ impl AeronReceiver {
     /// Whether a sender is there.
     pub fn is_connected(&self) -> bool {
         self.connection.stream().is_some_and(AeronSubscription::is_connected)
+    }
+
+    /// Returns what the driver counts for the stream; `None` while it is not open. Reads all counters of the driver: for once a second.
+    pub fn figures(&self) -> Option<AeronReceived> {
+        let counters = self.connection.counters()?;
+        Some(AeronReceived { naks: counters.naks_sent(), unread: counters.unread() })
     }
 
     /// Returns how often the driver or the stream was lost.

@@ -27,6 +27,15 @@ pub struct AeronSent {
     pub refused: usize,
 }
 
+/// What a media driver counts for a publication.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AeronSending {
+    /// NAKs received: requests to send again what was lost.
+    pub naks: u64,
+    /// Bytes that the driver may send beyond what it has sent: the window of the receiver that sets the pace, as flow control has it.
+    pub window: u64,
+}
+
 /// An exclusive publication of one stream, which opens by itself and again.
 pub struct AeronSender {
     connection: AeronConnection<AeronExclusivePublication>,
@@ -46,6 +55,10 @@ impl AeronStream for AeronExclusivePublication {
 
     fn is_closed(&self) -> bool {
         Self::is_closed(self)
+    }
+
+    fn registration(&self) -> Result<i64, AeronCError> {
+        Ok(self.get_constants()?.registration_id)
     }
 }
 
@@ -98,6 +111,12 @@ impl AeronSender {
     /// Whether a receiver is there.
     pub fn is_heard(&self) -> bool {
         self.connection.stream().is_some_and(AeronExclusivePublication::is_connected)
+    }
+
+    /// Returns what the driver counts for the stream; `None` while it is not open. Reads all counters of the driver: for once a second.
+    pub fn figures(&self) -> Option<AeronSending> {
+        let counters = self.connection.counters()?;
+        Some(AeronSending { naks: counters.naks_received(), window: counters.window() })
     }
 
     /// Returns how often the driver or the stream was lost.

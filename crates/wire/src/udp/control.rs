@@ -1,19 +1,19 @@
-//! The control messages of a datagram: its stamp, and the kernel's drop count.
+//! The control messages of a datagram: its stamp, the kernel's drop count, and the length of datagrams that it has joined.
 
 use tapeline_nanos::Nanos;
 
 /// A `cmsghdr`: a length that includes the header, a level, a type. `cmsg(3)`.
 const HEADER_BYTES: usize = size_of::<libc::cmsghdr>();
 
-/// Returns the first `N` bytes of the socket-level control message of this type.
+/// Returns the first `N` bytes of the control message of this level and type.
 #[inline]
-pub(super) fn control_value<const N: usize>(mut control: &[u8], wanted: i32) -> Option<[u8; N]> {
+pub(super) fn control_value<const N: usize>(mut control: &[u8], wanted: (i32, i32)) -> Option<[u8; N]> {
     // At most one round per header, since every round removes at least one.
     while let Some(&header) = control.first_chunk::<HEADER_BYTES>() {
         let length = usize::from_ne_bytes(*header.first_chunk()?);
         let level = i32::from_ne_bytes(*header[size_of::<usize>()..].first_chunk()?);
         let kind = i32::from_ne_bytes(*header[size_of::<usize>() + 4..].first_chunk()?);
-        if level == libc::SOL_SOCKET && kind == wanted {
+        if (level, kind) == wanted {
             return control.get(HEADER_BYTES..length)?.first_chunk().copied();
         }
         let step = length.max(HEADER_BYTES).checked_next_multiple_of(align_of::<usize>())?;
@@ -50,23 +50,30 @@ mod tests {
         let mut control = message(20, libc::SO_RXQ_OVFL, &7u32.to_ne_bytes());
         let stamp: Vec<u8> = [1u64.to_ne_bytes(), 5u64.to_ne_bytes()].concat();
         control.extend(message(32, libc::SCM_TIMESTAMPNS, &stamp));
-        assert_eq!(control_value::<4>(&control, libc::SO_RXQ_OVFL), Some(7u32.to_ne_bytes()));
         assert_eq!(
-            control_value::<16>(&control, libc::SCM_TIMESTAMPNS).and_then(nanos),
+            control_value::<4>(&control, (libc::SOL_SOCKET, libc::SO_RXQ_OVFL)),
+            Some(7u32.to_ne_bytes())
+        );
+        assert_eq!(
+            control_value::<16>(&control, (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS)).and_then(nanos),
             Some(Nanos(1_000_000_005))
         );
-        assert_eq!(control_value::<4>(&control, libc::SCM_RIGHTS), None);
+        assert_eq!(control_value::<4>(&control, (libc::SOL_SOCKET, libc::SCM_RIGHTS)), None);
     }
 
     #[test]
     fn odd_lengths_in_control_messages_end_the_search() {
         for length in [0, 1, 15, 16, 19, 4096, usize::MAX, usize::MAX - 8] {
             let control = message(length, libc::SO_RXQ_OVFL, &7u32.to_ne_bytes());
-            assert_eq!(control_value::<4>(&control, libc::SO_RXQ_OVFL), None, "{length}");
-            assert_eq!(control_value::<16>(&control, libc::SCM_TIMESTAMPNS), None, "{length}");
+            assert_eq!(control_value::<4>(&control, (libc::SOL_SOCKET, libc::SO_RXQ_OVFL)), None, "{length}");
+            assert_eq!(
+                control_value::<16>(&control, (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS)),
+                None,
+                "{length}"
+            );
         }
-        assert_eq!(control_value::<4>(&[0; 11], 1), None);
-        assert_eq!(control_value::<4>(&[0; 64], 1), None);
+        assert_eq!(control_value::<4>(&[0; 11], (libc::SOL_SOCKET, 1)), None);
+        assert_eq!(control_value::<4>(&[0; 64], (libc::SOL_SOCKET, 1)), None);
     }
 
     #[test]

@@ -19,8 +19,8 @@ use super::control::{control_value, nanos};
 use super::option::last_errno;
 use crate::impls::shown;
 
-/// Space for the control messages of one datagram: a stamp (32 bytes) and a drop count (24 bytes).
-const CONTROL_BYTES: usize = 64;
+/// Space for the control messages of one datagram: a stamp (32 bytes), a drop count and a length (24 bytes each).
+const CONTROL_BYTES: usize = 80;
 
 /// Control messages start with a `cmsghdr`, so they have its alignment.
 #[derive(Clone, Copy)]
@@ -59,14 +59,22 @@ impl KernelReport<'_> {
     /// Returns the kernel's receive time, if the socket has stamps.
     #[inline]
     pub(crate) fn received(&self) -> Option<Nanos> {
-        control_value::<16>(self.control, libc::SCM_TIMESTAMPNS).and_then(nanos)
+        control_value::<16>(self.control, (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS)).and_then(nanos)
     }
 
     /// Returns the number of datagrams that the kernel had dropped when this one was queued, modulo 2^32; `None` while
     /// it is 0.
     #[inline]
     pub(crate) fn dropped(&self) -> Option<u32> {
-        control_value::<4>(self.control, libc::SO_RXQ_OVFL).map(u32::from_ne_bytes)
+        control_value::<4>(self.control, (libc::SOL_SOCKET, libc::SO_RXQ_OVFL)).map(u32::from_ne_bytes)
+    }
+
+    /// Returns the length of each of the datagrams that the kernel has joined to this one, of which the last may be shorter; `None` if it
+    /// has joined none.
+    #[inline]
+    fn joined(&self) -> Option<usize> {
+        let length = control_value::<4>(self.control, (libc::SOL_UDP, libc::UDP_GRO))?;
+        usize::try_from(i32::from_ne_bytes(length)).ok().filter(|&length| length > 0)
     }
 
     /// Returns `true` if the datagram was longer than its memory.
@@ -254,6 +262,21 @@ impl Batch {
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Datagram<'_>> {
         (0..self.len()).filter_map(|i| self.datagram(i))
+    }
+
+    /// Returns the same, with the datagrams apart that the kernel has [joined](super::ReceiveOptions::joined).
+    #[inline]
+    pub fn apart(&self) -> impl Iterator<Item = Datagram<'_>> {
+        self.iter().zip(0..).flat_map(|(slot, i)| {
+            let joined = self.envelopes.envelope(i).and_then(|envelope| envelope.joined());
+            let length = joined.unwrap_or(slot.bytes.len()).max(1);
+            // An empty datagram is one, too.
+            (0..slot.bytes.len().div_ceil(length).max(1)).map(move |number| {
+                let start = number * length;
+                let bytes = &slot.bytes[start..slot.bytes.len().min(start + length)];
+                Datagram { bytes, padded: &slot.padded[start..], ..slot }
+            })
+        })
     }
 
     /// Reads the available datagrams, up to one per slot, without waiting. Returns their number, and the kernel's drop

@@ -37,6 +37,9 @@ pub struct ReceiveOptions {
     pub receive_buffer: usize,
     /// `true` to have the kernel stamp each datagram's arrival.
     pub stamps: bool,
+    /// `true` to have the kernel join datagrams of one length that it has at once, up to 65,507 bytes (`UDP_GRO`, Linux 5.0 and later; an older
+    /// kernel joins none). They need slots as long, and [`Batch::apart`]. The kernel's drops are counted before they are taken apart.
+    pub joined: bool,
 }
 
 impl ReceiveOptions {
@@ -48,6 +51,7 @@ impl ReceiveOptions {
             source: None,
             receive_buffer: 8 << 20,
             stamps: true,
+            joined: false,
         }
     }
 }
@@ -91,6 +95,10 @@ impl UdpReceiver {
             set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).map_err(refused("SO_TIMESTAMPNS", 1))?;
         }
         set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1).map_err(refused("SO_RXQ_OVFL", 1))?;
+        if options.joined {
+            // An older kernel delivers the datagrams one by one.
+            let _ = set_int(fd, libc::SOL_UDP, libc::UDP_GRO, 1);
+        }
         // Beyond the system's limit if this process may, otherwise up to the limit. The kernel takes an int, doubles it
         // for its own overhead, and reports the double (`socket(7)`).
         let asked = options.receive_buffer.min(i32::MAX as usize / 2);

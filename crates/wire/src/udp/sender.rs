@@ -21,6 +21,9 @@ use crate::tcp::poll_for;
 /// allow more).
 pub const MAX_SEGMENTS: usize = 64;
 
+/// Maximum number of bytes of one: those of a datagram.
+const MAX_SEGMENTED_BYTES: usize = 65_507;
+
 /// Options of a sender.
 #[derive(Clone, Debug)]
 pub struct SendOptions {
@@ -61,6 +64,8 @@ pub struct UdpSender {
     interface: Option<Interface>,
     buffer: BufferSize,
     outgoing: OutgoingArrays,
+    /// Whether the device is not known to refuse segments.
+    can_segment: bool,
     network_errors: u64,
 }
 
@@ -110,7 +115,16 @@ impl UdpSender {
         net::connect(fd, &destination).map_err(failed(Operation::Connect))?;
         let local = local_address(fd).map_err(failed(Operation::Connect))?;
         let outgoing = OutgoingArrays::new(MAX_SLOTS);
-        Ok(Self { socket, destination, local, interface, buffer, outgoing, network_errors: 0 })
+        Ok(Self {
+            socket,
+            destination,
+            local,
+            interface,
+            buffer,
+            outgoing,
+            can_segment: true,
+            network_errors: 0,
+        })
     }
 
     /// Forbids that datagrams are split on their way, whatever the kernel has learned about the path. A longer one than the interface carries is
@@ -207,7 +221,7 @@ impl UdpSender {
     /// segments longer than the path carries; [`Error::Socket`] when the device cannot.
     pub fn send_segmented(&mut self, bytes: &[u8], segment_bytes: u16) -> Result<UdpSent, Error> {
         let segments = bytes.len().div_ceil(usize::from(segment_bytes.max(1)));
-        if segments > MAX_SEGMENTS || bytes.len() > 65_507 {
+        if segments > MAX_SEGMENTS || bytes.len() > MAX_SEGMENTED_BYTES {
             return Err(Error::TooLong { length: bytes.len(), address: self.place() });
         }
         let segment_bytes = segment_bytes.max(1);
@@ -219,6 +233,42 @@ impl UdpSender {
                 errno => errno,
             })
         })
+    }
+
+    /// Sends datagrams that stand one behind the other in `bytes`, each with its length in `lengths`. Those of one length that follow each other,
+    /// and a shorter one behind them, pass the kernel's stack as one, if the device can ([`send_segmented`](Self::send_segmented)).
+    ///
+    /// # Errors
+    /// As [`send_many`](Self::send_many), which sends what cannot go as one.
+    pub fn send_contiguous(&mut self, bytes: &[u8], lengths: &[usize]) -> Result<UdpSent, Error> {
+        let (mut rest, mut count) = (bytes, 0);
+        while let Some(&length) = lengths.get(count) {
+            let run = if self.can_segment { run(&lengths[count..]) } else { lengths.len() - count };
+            let (piece, behind) = rest.split_at(lengths[count..][..run].iter().sum());
+            let mut apart = piece;
+            let apart = lengths[count..][..run].iter().map(move |&length| {
+                let (datagram, behind) = apart.split_at(length);
+                apart = behind;
+                datagram
+            });
+            let sent = match u16::try_from(length) {
+                Ok(length) if self.can_segment && run > 1 => match self.send_segmented(piece, length) {
+                    Err(error) => {
+                        // Where the path carries none of this length, shorter ones may still follow.
+                        self.can_segment = matches!(error, Error::TooLong { .. });
+                        self.send_many(apart)?
+                    }
+                    Ok(sent) => sent,
+                },
+                _ => self.send_many(apart)?,
+            };
+            count += sent.count;
+            if sent.blocked {
+                return Ok(UdpSent { count, blocked: true });
+            }
+            rest = behind;
+        }
+        Ok(UdpSent { count, blocked: false })
     }
 
     /// Waits until the socket's buffer has space; returns `false` if `timeout` passes first, or early when a
@@ -267,6 +317,16 @@ impl UdpSender {
     fn place(&self) -> String {
         place(self.destination, self.interface.as_ref(), None)
     }
+}
+
+/// Returns the number of datagrams, from the first on, that one [`UdpSender::send_segmented`] can send.
+fn run(lengths: &[usize]) -> usize {
+    let Some(&first) = lengths.first() else { return 0 };
+    let most = (MAX_SEGMENTED_BYTES / first.max(1)).clamp(1, MAX_SEGMENTS);
+    let same = lengths.iter().take(most).take_while(|&&length| length == first).count();
+    // The last may be shorter.
+    let shorter = lengths.get(same).is_some_and(|length| (1..first).contains(length));
+    if same < most && shorter { same + 1 } else { same }
 }
 
 has_descriptor!(UdpSender, socket);

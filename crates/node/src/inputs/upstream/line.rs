@@ -18,6 +18,7 @@ use super::tcp_line::TcpLineReceiver;
 use crate::Error;
 use crate::config::Line;
 use crate::events::Events;
+use crate::stat::snapshot::AeronReceivedSnapshot;
 
 /// A line of the plant above.
 #[derive(Debug)]
@@ -87,6 +88,7 @@ impl LineReceiver {
                     interface: line.interface.clone(),
                     source: line.source,
                     receive_buffer: config.receive_buffer,
+                    joined: true,
                     ..ReceiveOptions::new(line.address)
                 };
                 let receiver = UdpReceiver::open(&options).map_err(failed)?;
@@ -138,7 +140,7 @@ impl LineReceiver {
         match self {
             Self::Udp(receiver) => {
                 let got = receiver.receive(batch)?;
-                for datagram in batch.iter() {
+                for datagram in batch.apart() {
                     each(Received {
                         bytes: datagram.bytes,
                         at: datagram.received,
@@ -174,6 +176,15 @@ impl LineReceiver {
         }
     }
 
+    /// Whether the line has what is sent on it from now on. One over TCP is connected later, and goes on where it is told.
+    pub(super) fn hears(&self) -> bool {
+        match self {
+            Self::Udp(_) | Self::Tcp(_) => true,
+            #[cfg(feature = "aeron")]
+            Self::Aeron(receiver) => receiver.is_connected(),
+        }
+    }
+
     /// Returns what to wait for, if the line has a socket.
     pub(super) fn readiness(&self) -> Option<(BorrowedFd<'_>, Interest)> {
         match self {
@@ -200,6 +211,17 @@ impl LineReceiver {
             Self::Tcp(_) => 0,
             #[cfg(feature = "aeron")]
             Self::Aeron(_) => 0,
+        }
+    }
+
+    /// Returns what a media driver counts for the line, if it has one.
+    pub(super) fn of_driver(&self) -> Option<AeronReceivedSnapshot> {
+        match self {
+            Self::Udp(_) | Self::Tcp(_) => None,
+            #[cfg(feature = "aeron")]
+            Self::Aeron(receiver) => receiver
+                .figures()
+                .map(|figures| AeronReceivedSnapshot { naks: figures.naks, unread_bytes: figures.unread }),
         }
     }
 

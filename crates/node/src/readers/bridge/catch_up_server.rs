@@ -83,6 +83,7 @@ impl RunningCatchUp {
                 journal,
                 kept,
                 last: Seq(0),
+                is_level: true,
                 images: None,
                 listener,
                 tls,
@@ -127,6 +128,8 @@ struct CatchUpServer {
     kept: Option<KeptState>,
     /// The last tick taken from the ring.
     last: Seq,
+    /// Whether there was none behind it.
+    is_level: bool,
     images: Option<Arc<ImagesAt>>,
     listener: Listener,
     tls: Option<Tls>,
@@ -175,6 +178,7 @@ impl CatchUpServer {
         loop {
             let now = clock.now();
             let (taken, is_over) = self.take_ticks(&mut ring)?;
+            self.is_level = taken < BATCH;
             if !self.may_serve() {
                 return Ok(self.caught_up);
             }
@@ -338,8 +342,8 @@ impl CatchUpServer {
                 let request =
                     CatchUpRequest::decode(request).map_err(|error| Error::new(error.to_string()))?;
                 let wants_images = request.beginning == Beginning::Images && self.kept.is_some();
-                // The images must contain what the plant below has.
-                if !wants_images || request.next.0 <= self.last().0 + 1 {
+                // The images must contain what the plant below has. This thread may be behind the lines, which go on behind the images.
+                if !wants_images || (self.is_level && request.next.0 <= self.last().0 + 1) {
                     client.stream.consume(HEAD_BYTES);
                     self.begin(client, request, now)?;
                     if client.has_demands {

@@ -1,10 +1,10 @@
 //! The figures of a running bridge, for the plant's counters.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::readers::reader::Pulse;
-use crate::stat::snapshot::BridgeSnapshot;
+use crate::stat::snapshot::{AeronSendingSnapshot, BridgeSnapshot};
 
 /// Figures that a thread of the bridge and its catch-up server write, and another thread reads.
 #[derive(Debug, Default)]
@@ -13,6 +13,8 @@ pub(crate) struct BridgeCounters {
     pub(super) unsent: AtomicU64,
     pub(super) back_pressured: AtomicU64,
     pub(super) drivers_lost: AtomicU64,
+    /// What media drivers count; behind a lock, which is taken once a second.
+    pub(super) aeron: Mutex<Option<AeronSendingSnapshot>>,
     pub(super) requests: AtomicU64,
     pub(super) sent_again: AtomicU64,
     pub(super) unanswered: AtomicU64,
@@ -57,6 +59,10 @@ impl BridgeView {
             unsent: sum(|it| &it.unsent),
             back_pressured: sum(|it| &it.back_pressured),
             drivers_lost: sum(|it| &it.drivers_lost),
+            aeron: self
+                .counters
+                .iter()
+                .find_map(|it| *it.aeron.lock().unwrap_or_else(PoisonError::into_inner)),
             requests: sum(|it| &it.requests),
             sent_again: sum(|it| &it.sent_again),
             unanswered: sum(|it| &it.unanswered),

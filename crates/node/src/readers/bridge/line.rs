@@ -4,12 +4,14 @@ use std::fmt;
 use std::time::Duration;
 
 use tapeline_measure::Nanos;
+use tapeline_plant::bridge::Packer;
 #[cfg(feature = "aeron")]
 use tapeline_wire::aeron::{AeronChange, AeronOptions, AeronSender};
 use tapeline_wire::udp::{SendOptions, UdpSender};
 
 use crate::Error;
 use crate::events::{Events, Kind, Severity};
+use crate::stat::snapshot::AeronSendingSnapshot;
 
 /// How long a full socket may delay the datagrams; what it does not take then is lost, and requested again.
 const FULL_SOCKET: Duration = Duration::from_millis(2);
@@ -100,22 +102,17 @@ impl LineSender {
         }
     }
 
-    /// Sends `count` datagrams. A full socket may delay them by [`FULL_SOCKET`]; Aeron's flow control delays nothing.
-    pub(super) fn send_many<'a>(
-        &mut self,
-        datagrams: impl Iterator<Item = &'a [u8]> + Clone,
-        count: usize,
-        now: Nanos,
-        events: &Events,
-    ) -> Untaken {
+    /// Sends the datagrams that were packed last. A full socket may delay them by [`FULL_SOCKET`]; Aeron's flow control delays nothing.
+    pub(super) fn send_packed(&mut self, packer: &Packer, now: Nanos, events: &Events) -> Untaken {
         match self {
             Self::Udp(sender) => {
-                let gone = send_to_socket(sender, datagrams, count, now, events);
-                Untaken { unsent: (count - gone) as u64, back_pressured: 0 }
+                let (bytes, lengths) = packer.padded();
+                let unsent = send_to_socket(sender, bytes, lengths, now, events);
+                Untaken { unsent: unsent as u64, back_pressured: 0 }
             }
             #[cfg(feature = "aeron")]
             Self::Aeron(sender) => {
-                let sent = sender.send_many(datagrams);
+                let sent = sender.send_many(packer.datagrams());
                 let back_pressured = sent.back_pressured as u64;
                 Untaken { unsent: back_pressured + sent.refused as u64, back_pressured }
             }
@@ -131,6 +128,17 @@ impl LineSender {
         }
     }
 
+    /// Returns what a media driver counts for the line, if it has one.
+    pub(super) fn of_driver(&self) -> Option<AeronSendingSnapshot> {
+        match self {
+            Self::Udp(_) => None,
+            #[cfg(feature = "aeron")]
+            Self::Aeron(sender) => sender
+                .figures()
+                .map(|figures| AeronSendingSnapshot { naks: figures.naks, window_bytes: figures.window }),
+        }
+    }
+
     /// Returns how often the line has lost its media driver.
     pub(super) fn drivers_lost(&self) -> u64 {
         match self {
@@ -141,27 +149,22 @@ impl LineSender {
     }
 }
 
-/// Sends datagrams, and returns how many the socket took.
-fn send_to_socket<'a>(
+/// Sends datagrams that stand one behind the other, and returns how many the socket did not take.
+fn send_to_socket(
     sender: &mut UdpSender,
-    datagrams: impl Iterator<Item = &'a [u8]> + Clone,
-    count: usize,
+    mut bytes: &[u8],
+    mut lengths: &[usize],
     now: Nanos,
     events: &Events,
 ) -> usize {
-    let mut left = datagrams.clone();
-    let mut gone = 0;
     // What a full socket does not take in time counts as lost on the way.
     for may_wait in [true, false] {
-        match sender.send_many(left.clone()) {
-            Ok(done) => {
-                gone += done.count;
-                if !done.blocked || gone == count || !may_wait || !sender.wait(FULL_SOCKET) {
+        match sender.send_contiguous(bytes, lengths) {
+            Ok(sent) => {
+                let (gone, left) = lengths.split_at(sent.count);
+                (bytes, lengths) = (&bytes[gone.iter().sum()..], left);
+                if !sent.blocked || !may_wait || !sender.wait(FULL_SOCKET) {
                     break;
-                }
-                left = datagrams.clone();
-                if gone > 0 {
-                    left.nth(gone - 1);
                 }
             }
             Err(error) => {
@@ -170,7 +173,7 @@ fn send_to_socket<'a>(
             }
         }
     }
-    gone
+    lengths.len()
 }
 
 /// Tells a change of the connection to a media driver.

@@ -346,6 +346,9 @@ pub struct BridgeSnapshot {
     pub back_pressured: u64,
     /// Times that a line has lost its media driver of Aeron.
     pub drivers_lost: u64,
+    /// What the driver counts for the lines over Aeron; `None` while there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aeron: Option<AeronSendingSnapshot>,
     /// Re-requests received.
     pub requests: u64,
     /// Ticks sent again.
@@ -374,6 +377,27 @@ pub struct BridgeSnapshot {
     pub demands_cut_off: u64,
 }
 
+/// What a media driver of Aeron counts for lines to plants below, since they were opened.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct AeronSendingSnapshot {
+    /// NAKs received: requests to send again what was lost, which the driver answers itself.
+    pub naks: u64,
+    /// Bytes that flow control lets the driver send beyond what it has sent, on the line with the fewest: the window of the receiver that sets
+    /// the pace.
+    pub window_bytes: u64,
+}
+
+/// What a media driver of Aeron counts for lines of the plant above, since their senders came.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct AeronReceivedSnapshot {
+    /// NAKs sent: requests to send again what was lost.
+    pub naks: u64,
+    /// Bytes that have arrived and are not read, with those that are missing among them.
+    pub unread_bytes: u64,
+}
+
 /// A plant above.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -394,6 +418,9 @@ pub struct UpstreamSnapshot {
     pub strangers: u64,
     /// Times that a line has lost its media driver of Aeron.
     pub drivers_lost: u64,
+    /// What the driver counts for the lines over Aeron; `None` while there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aeron: Option<AeronReceivedSnapshot>,
     /// Times that a line over TCP has lost its connection, or got none.
     pub connections_lost: u64,
     /// `true` if this plant's hub has services of the plant above, and demands items of them.

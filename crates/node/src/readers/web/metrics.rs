@@ -7,8 +7,9 @@ use std::fmt::{self, Write};
 use tapeline_measure::Nanos;
 
 use crate::stat::snapshot::{
-    BridgeSnapshot, ClockSnapshot, FeedSnapshot, Hub, Journal, LATE_NS, Latency, LeaseSnapshot, Outlet,
-    Session, Snapshot, SourceSnapshot, SymbolSnapshot, ThreadSign, UpstreamSnapshot, VenueSnapshot,
+    AeronReceivedSnapshot, AeronSendingSnapshot, BridgeSnapshot, ClockSnapshot, FeedSnapshot, Hub, Journal,
+    LATE_NS, Latency, LeaseSnapshot, Outlet, Session, Snapshot, SourceSnapshot, SymbolSnapshot, ThreadSign,
+    UpstreamSnapshot, VenueSnapshot,
 };
 
 /// A metric, which has any number of [values](MetricValue).
@@ -178,6 +179,10 @@ const METRICS: &[Metric] = metrics! {
         => bridge(|bridge| bridge.back_pressured);
     tapeline_bridge_drivers_lost_total "Times that a line to plants below has lost its media driver"
         => bridge(|bridge| bridge.drivers_lost);
+    tapeline_bridge_aeron_naks_total "NAKs of plants below: what Aeron's driver has sent again"
+        => bridge_over_aeron(|aeron| aeron.naks);
+    tapeline_bridge_aeron_window_bytes "Bytes that Aeron's flow control lets the driver send, on the line with the fewest"
+        => bridge_over_aeron(|aeron| aeron.window_bytes);
     tapeline_bridge_requests_total "Re-requests of plants below" => bridge(|bridge| bridge.requests);
     tapeline_bridge_sent_again_total "Ticks that were sent again on request"
         => bridge(|bridge| bridge.sent_again);
@@ -211,6 +216,10 @@ const METRICS: &[Metric] = metrics! {
         => upstream(|upstream| upstream.strangers);
     tapeline_upstream_drivers_lost_total "Times that a line of the plant above has lost its media driver"
         => upstream(|upstream| upstream.drivers_lost);
+    tapeline_upstream_aeron_naks_total "NAKs sent to the plant above: what Aeron's driver has requested again"
+        => upstream_over_aeron(|aeron| aeron.naks);
+    tapeline_upstream_aeron_unread_bytes "Bytes that Aeron's driver has received and the plant has not read"
+        => upstream_over_aeron(|aeron| aeron.unread_bytes);
     tapeline_upstream_connections_lost_total "Times that a line over TCP has lost its connection, or got none"
         => upstream(|upstream| upstream.connections_lost);
     tapeline_upstream_demands_connected "1 while items of the plant above can be demanded"
@@ -389,6 +398,14 @@ impl Page<'_> {
 
     fn upstream(&mut self, value: impl Fn(&UpstreamSnapshot) -> u64) {
         self.of(&self.plant.upstream, value);
+    }
+
+    fn bridge_over_aeron(&mut self, value: impl Fn(&AeronSendingSnapshot) -> u64) {
+        self.of(&self.plant.bridge.as_ref().and_then(|bridge| bridge.aeron), value);
+    }
+
+    fn upstream_over_aeron(&mut self, value: impl Fn(&AeronReceivedSnapshot) -> u64) {
+        self.of(&self.plant.upstream.as_ref().and_then(|upstream| upstream.aeron), value);
     }
 
     fn lease(&mut self, value: impl Fn(&LeaseSnapshot) -> u64) {
@@ -622,9 +639,14 @@ mod tests {
             journal: Some(Journal { state: "without".to_owned(), kept: 9, missing: 2 }),
             kdb: Some(Outlet { ended: true, ..Outlet::default() }),
             zeromq: Some(Outlet { missing: 3, ..Outlet::default() }),
-            bridge: Some(BridgeSnapshot { requests: 4, ..BridgeSnapshot::default() }),
+            bridge: Some(BridgeSnapshot {
+                requests: 4,
+                aeron: Some(AeronSendingSnapshot { naks: 2, window_bytes: 65_536 }),
+                ..BridgeSnapshot::default()
+            }),
             upstream: Some(UpstreamSnapshot {
                 behind: 5,
+                aeron: Some(AeronReceivedSnapshot { naks: 3, unread_bytes: 64 }),
                 clock: Some(ClockSnapshot { ahead_ns: -2_000, bound_ns: 30_000 }),
                 ..UpstreamSnapshot::default()
             }),
@@ -712,7 +734,11 @@ mod tests {
         assert_eq!(series["tapeline_zeromq_up"], 1.0);
         assert_eq!(series["tapeline_zeromq_missing_ticks_total"], 3.0);
         assert_eq!(series["tapeline_bridge_requests_total"], 4.0);
+        assert_eq!(series["tapeline_bridge_aeron_naks_total"], 2.0);
+        assert_eq!(series["tapeline_bridge_aeron_window_bytes"], 65_536.0);
         assert_eq!(series["tapeline_upstream_behind_ticks"], 5.0);
+        assert_eq!(series["tapeline_upstream_aeron_naks_total"], 3.0);
+        assert_eq!(series["tapeline_upstream_aeron_unread_bytes"], 64.0);
         assert_eq!(series["tapeline_upstream_clock_ahead_seconds"], -2e-6);
         assert_eq!(series["tapeline_upstream_clock_bound_seconds"], 3e-5);
         assert_eq!(series["tapeline_lease_held"], 1.0);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tapeline_plant::Seq;
 
 use super::{JOURNAL, Scene, TO_THE_END, free_port, number, wait_for};
-use crate::stage::Running;
+use crate::stage::{Running, tapeline};
 
 /// The table of a plant with the media driver, and of one that uses that driver.
 const DRIVER: &str = "[aeron]\nfolder = \"driver\"\nembedded = true\n";
@@ -27,12 +27,15 @@ impl Scene {
 
     /// Starts a plant below with one line over Aeron.
     fn below_aeron(&self, name: &str, driver: &str, channel: &str, arguments: &[&str]) -> Running {
-        let text = format!(
+        self.plant(name, &self.text_below_aeron(name, driver, channel), arguments).0
+    }
+
+    fn text_below_aeron(&self, name: &str, driver: &str, channel: &str) -> String {
+        format!(
             "[plant]\nring = \"{}-{name}\"\n[journal]\nfolder = \"{name}\"\n{driver}[[upstream]]\nplant = \"UP\"\nserver = \"{}\"\n\
              {FROM_THE_FIRST}[[upstream.line]]\naeron = \"{channel}\"\nstream = 7\n",
             self.name, self.server
-        );
-        self.plant(name, &text, arguments).0
+        )
     }
 
     /// Reads a plant's counters until one of them is as wanted.
@@ -89,6 +92,32 @@ fn a_killed_media_driver_is_told_and_the_ticks_come_when_there_is_another() {
     // The plant above has not waited for any of this, and ticks came over Aeron again.
     assert!(number(&above["bridge"]["unsent"]) > 0, "{above}");
     assert!(number(&below["upstream"]["ticks"]) > 1_000, "{above}\n{below}");
+}
+
+#[test]
+#[cfg_attr(not(feature = "aeron"), ignore = "this build has no Aeron: make bridge-aeron")]
+fn what_the_driver_sends_again_is_shown_at_both_ends() {
+    let scene = Scene::new("aeron-lossy");
+    scene.day_at("20k", "6s");
+    let channel = format!("aeron:udp?endpoint=127.0.0.1:{}", free_port());
+    let of_the_other_host = DRIVER.replace("driver", "driver-below");
+    // The driver below loses one data frame of 20.
+    let mut command = tapeline(&[]);
+    command
+        .env("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", "loss")
+        .env("AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS", "rate=0.05|recv-msg-mask=2");
+    let below = scene.text_below_aeron("below", &of_the_other_host, &channel);
+    let mut below = scene.plant_of(command, "below", &below, TO_THE_END).0;
+    let mut above = scene.above_aeron(DRIVER, &channel, TO_THE_END);
+    scene.stat_until("above", |plant| number(&plant["bridge"]["aeron"]["naks"]) > 0);
+    scene.stat_until("above", |plant| number(&plant["bridge"]["aeron"]["window_bytes"]) > 0);
+    scene.stat_until("below", |plant| number(&plant["upstream"]["aeron"]["naks"]) > 0);
+    let ring = format!("{}-below", scene.name);
+    let shown = tapeline(&["stat", &ring]).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("; Aeron: ") && shown.contains(" NAKs, "), "{shown}");
+    let (above, below) = (above.says(), below.says());
+    assert_eq!(scene.journal("below"), scene.journal("above"), "{above}\n{below}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod tcp;
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use serde_json::{Value, json};
@@ -119,10 +120,15 @@ impl Scene {
     }
 
     fn plant(&self, name: &str, text: &str, arguments: &[&str]) -> (Running, Value) {
+        self.plant_of(tapeline(&[]), name, text, arguments)
+    }
+
+    /// The same, with a command that has an environment of its own.
+    fn plant_of(&self, mut command: Command, name: &str, text: &str, arguments: &[&str]) -> (Running, Value) {
         let config = self.path(&format!("{name}.toml"));
         std::fs::write(&config, text).unwrap();
-        let fixed = ["plant", "--config", config.to_str().unwrap(), "--format", "json"];
-        let mut plant = Running::start(&[&fixed[..], arguments].concat());
+        command.args(["plant", "--config", config.to_str().unwrap(), "--format", "json"]).args(arguments);
+        let mut plant = Running::of(&mut command);
         let ready = plant.says();
         assert_eq!(ready["ready"], json!(format!("{}-{name}", self.name)), "{ready}");
         (plant, ready)

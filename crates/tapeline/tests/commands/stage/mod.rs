@@ -27,7 +27,11 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut child = tapeline(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        Self::of(&mut tapeline(arguments))
+    }
+
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { child, output }
     }
