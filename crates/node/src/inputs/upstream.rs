@@ -128,9 +128,8 @@ pub(crate) struct Upstream {
     epochs: Epochs,
     state: State,
     stale_after_ns: i64,
-    /// When this plant began to follow, and whether its lines were all there since.
+    /// Since when the lines have had time to be there.
     begun: Option<Nanos>,
-    has_joined: bool,
     /// When the lines were first joined: from then on silence counts.
     joined: Option<Nanos>,
     /// When the catch-up server last sent ticks.
@@ -240,7 +239,6 @@ impl Upstream {
             state: State::Initial,
             stale_after_ns: i64::try_from(config.stale_after.as_nanos()).unwrap_or(i64::MAX),
             begun: None,
-            has_joined: false,
             joined: None,
             past_heard: None,
             looked_into: Nanos(0),
@@ -270,8 +268,12 @@ impl Upstream {
                 }
             }
         }
-        if self.follower.source() == TickSource::CatchUpServer && self.hears_lines(now) {
+        if self.follower.source() == TickSource::CatchUpServer && self.may_catch_up(now) {
             let past = self.take_past(now, to)?;
+            if !self.catch_up.is_connected() {
+                // The plant above may not be there yet.
+                self.begun = Some(now);
+            }
             taken += past;
             if past > 0 {
                 self.past_heard = Some(now);
@@ -285,11 +287,14 @@ impl Upstream {
         Ok(taken)
     }
 
-    /// Whether nothing would be missed between the past and the lines: a line over Aeron has its sender, or had time to find it.
-    fn hears_lines(&mut self, now: Nanos) -> bool {
+    /// Whether nothing would be missed between the past and the lines: a line over Aeron has its sender, or had time to find it. A plant that has a
+    /// journal takes from the plant above's what its lines did not bring.
+    fn may_catch_up(&mut self, now: Nanos) -> bool {
         let begun = *self.begun.get_or_insert(now);
-        self.has_joined |= now.since(begun) >= JOINING_NS || self.lines.iter().all(LineReceiver::hears);
-        self.has_joined
+        self.catch_up.is_connected()
+            || self.follower.session().is_some()
+            || now.since(begun) >= JOINING_NS
+            || self.lines.iter().all(LineReceiver::hears)
     }
 
     /// Takes datagrams of the lines. Returns their number, and whether every line was read to its end.
@@ -355,12 +360,12 @@ impl Upstream {
         Ok(got)
     }
 
-    /// Takes ticks from the catch-up server. Returns their number.
+    /// Takes ticks from the catch-up server, and in the end those that the lines have brought meanwhile. Returns their number.
     fn take_past(&mut self, now: Nanos, to: &mut Sequencer<RingPublish>) -> Result<usize, Refused> {
         let Self { follower, catch_up, channels, ticks, caught_up, missing, epochs, .. } = self;
         // Images are of a session as ticks are, but if a connection breaks among them they are asked for again.
         let (has_ticks, is_begun) = (to.published() > 0, *ticks + *caught_up > 0);
-        let before = *caught_up;
+        let before = *ticks + *caught_up;
         let mut relay = Relay { to, channels, count: caught_up };
         let turn = catch_up.turn(now, follower, (has_ticks, is_begun), |session, seq, frame, next| {
             if !seq.is_outside() && epochs.present() != Some(session) {
@@ -383,10 +388,12 @@ impl Upstream {
                 self.follower.go_live(session, next, now, &mut relay)?;
                 self.demands.iter().for_each(|demands| demands.follow(session));
                 self.joined.get_or_insert(now);
-                self.events.info(format_args!(
-                    "upstream {}: caught up with session {session}; the lines have everything from tick {} on",
-                    self.name, next.0
-                ));
+                if self.follower.source() == TickSource::Lines {
+                    self.events.info(format_args!(
+                        "upstream {}: caught up with session {session}; the lines have everything from tick {} on",
+                        self.name, next.0
+                    ));
+                }
             }
             CatchUpTurn::EpochOver => {
                 let session = self.follower.session().map_or_else(String::new, |session| session.to_string());
@@ -430,7 +437,7 @@ impl Upstream {
                 return Err(self.unfollowable(&error));
             }
         }
-        Ok((self.caught_up - before) as usize)
+        Ok((self.ticks + self.caught_up - before) as usize)
     }
 
     /// Sends re-requests, and asks for the time, where the past came from, if it is a re-request server too.

@@ -220,8 +220,10 @@ impl Follower {
         if let (None, DatagramKind::EndOfSession { next }) = (&self.arbiter, &packet.kind) {
             self.end = Some((session, *next));
         }
-        if let (None, DatagramKind::Data { .. }) = (&self.arbiter, &packet.kind) {
-            self.recent.push(line, (session, packet.kind.sequences().1), datagram);
+        if let (None, DatagramKind::Data { .. }) = (&self.arbiter, &packet.kind)
+            && self.may_follow(session)
+        {
+            self.recent.push(line, session, packet.kind.sequences(), datagram);
         }
         if self.session.is_none() || session != self.mold {
             return Ok(self.stranger(session));
@@ -321,7 +323,17 @@ impl Follower {
                 self.join(to, |arbiter, sink| arbiter.packet(line, &packet, now, sink))?;
             }
         }
+        // The end may have come before the ticks that were held.
+        self.has_ended |= self.end == Some((self.mold, self.next.0));
         Ok(())
+    }
+
+    /// Whether the catch-up server may lead to this session.
+    fn may_follow(&self, session: MoldSession) -> bool {
+        BridgeSession::from_mold(session).is_some_and(|session| {
+            session.plant == self.settings.plant
+                && self.session.is_none_or(|ours| session.epoch >= ours.epoch)
+        })
     }
 
     /// Leaves the lines: the catch-up server has what is missing.
@@ -656,14 +668,17 @@ mod tests {
 
     #[test]
     fn an_end_that_came_while_catching_up_counts_if_nothing_is_behind_it() {
-        for (begun, next, has_ended) in [(true, 3, true), (false, 3, true), (true, 2, false)] {
+        for (begun, held, next, has_ended) in
+            [(true, 2, 3, true), (false, 2, 3, true), (true, 2, 2, true), (true, 0, 2, false)]
+        {
             let (mut above, mut taken) = (packer(7), Taken::default());
             let mut below = follower();
             match begun {
                 true => below.leave(Nanos(2)),
                 false => below = Follower::new(below.settings, None),
             }
-            for datagram in datagrams(&mut above, 1..=2).into_iter().chain([above.end().to_vec()]) {
+            let all = datagrams(&mut above, 1..=2);
+            for datagram in all.into_iter().take(held).chain([above.end().to_vec()]) {
                 below.datagram(Line::A, &datagram, Nanos(2), &mut taken).unwrap();
             }
             assert!(!below.has_ended() && taken.0.is_empty());

@@ -68,8 +68,9 @@ impl DriverCounters {
         self.sum(NAKS_SENT)
     }
 
-    pub(super) fn window(&self) -> u64 {
-        self.ahead(SENDER_LIMIT, SENDER_POSITION)
+    /// Returns `None` of a stream that no driver sends.
+    pub(super) fn window(&self) -> Option<u64> {
+        self.values.contains_key(&(0, SENDER_LIMIT)).then(|| self.ahead(SENDER_LIMIT, SENDER_POSITION))
     }
 
     pub(super) fn unread(&self) -> u64 {

@@ -240,6 +240,9 @@ impl UdpSender {
     ///
     /// # Errors
     /// As [`send_many`](Self::send_many), which sends what cannot go as one.
+    ///
+    /// # Panics
+    /// `lengths` are longer than `bytes`.
     pub fn send_contiguous(&mut self, bytes: &[u8], lengths: &[usize]) -> Result<UdpSent, Error> {
         let (mut rest, mut count) = (bytes, 0);
         while let Some(&length) = lengths.get(count) {
@@ -254,8 +257,8 @@ impl UdpSender {
             let sent = match u16::try_from(length) {
                 Ok(length) if self.can_segment && run > 1 => match self.send_segmented(piece, length) {
                     Err(error) => {
-                        // Where the path carries none of this length, shorter ones may still follow.
-                        self.can_segment = matches!(error, Error::TooLong { .. });
+                        // Not where the path carries none of this length, or the interface is down for now.
+                        self.can_segment &= !is_unsupported(&error);
                         self.send_many(apart)?
                     }
                     Ok(sent) => sent,
@@ -319,10 +322,17 @@ impl UdpSender {
     }
 }
 
+/// Returns `true` if the device cannot send segments: `udp(7)`.
+fn is_unsupported(error: &Error) -> bool {
+    let Error::Socket { cause, .. } = error else { return false };
+    matches!(Errno::from_io_error(cause), Some(Errno::IO | Errno::OPNOTSUPP | Errno::NOPROTOOPT))
+}
+
 /// Returns the number of datagrams, from the first on, that one [`UdpSender::send_segmented`] can send.
 fn run(lengths: &[usize]) -> usize {
-    let Some(&first) = lengths.first() else { return 0 };
-    let most = (MAX_SEGMENTED_BYTES / first.max(1)).clamp(1, MAX_SEGMENTS);
+    // An empty datagram cannot be a segment.
+    let Some(&first) = lengths.first().filter(|first| **first > 0) else { return lengths.len().min(1) };
+    let most = (MAX_SEGMENTED_BYTES / first).clamp(1, MAX_SEGMENTS);
     let same = lengths.iter().take(most).take_while(|&&length| length == first).count();
     // The last may be shorter.
     let shorter = lengths.get(same).is_some_and(|length| (1..first).contains(length));

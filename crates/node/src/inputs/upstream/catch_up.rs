@@ -129,6 +129,11 @@ impl CatchUp {
         }
     }
 
+    /// Whether the server is being asked, and has not failed.
+    pub(super) const fn is_connected(&self) -> bool {
+        self.connection.is_some()
+    }
+
     /// The server that is asked.
     pub(super) fn server(&self) -> SocketAddr {
         self.servers[self.at]

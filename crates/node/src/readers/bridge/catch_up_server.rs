@@ -342,8 +342,10 @@ impl CatchUpServer {
                 let request =
                     CatchUpRequest::decode(request).map_err(|error| Error::new(error.to_string()))?;
                 let wants_images = request.beginning == Beginning::Images && self.kept.is_some();
-                // The images must contain what the plant below has. This thread may be behind the lines, which go on behind the images.
-                if !wants_images || (self.is_level && request.next.0 <= self.last().0 + 1) {
+                // The images must contain what the plant below has. Without a journal nothing lies between them and the lines, behind which this
+                // thread may be.
+                let is_level = self.is_level || self.journal.is_some();
+                if !wants_images || (is_level && request.next.0 <= self.last().0 + 1) {
                     client.stream.consume(HEAD_BYTES);
                     self.begin(client, request, now)?;
                     if client.has_demands {

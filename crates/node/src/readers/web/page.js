@@ -148,6 +148,8 @@ function show() {
     ["Process", now.pid + ", version " + now.version + ", up " + duration(now.written_ns - now.started_ns)],
     ["Ticks", count(now.ticks) + ", " + quantity(now.ticks_per_second, "ticks/s")],
     ...(now.upstream ? [["Plant above", plantAbove(now.upstream)]] : []),
+    ...(now.bridge ? [["Plants below", plantsBelow(now.bridge)]] : []),
+    ...(now.lease ? [["Lease", whoLeads(now.lease)]] : []),
     ["Journal", journal ? journal.state + ", up to tick " + count(journal.kept) + (journal.missing ? ", " + count(journal.missing) + " missing" : "") : "–"],
     ["Cache", hub.cache ? count(hub.cache.items) + " items, " + quantity(hub.cache.bytes, "B") + " of " + quantity(hub.cache.limit_bytes, "B") : "–"],
     ["Sent", hub.totals ? count(hub.totals.refreshes) + " images, " + count(hub.totals.updates) + " updates" : "–"],
@@ -181,7 +183,24 @@ function plantAbove(upstream) {
   const clocks = clock
     ? duration(Math.abs(clock.ahead_ns)) + (clock.ahead_ns < 0 ? " behind" : " ahead") + ", ± " + duration(clock.bound_ns)
     : "not compared";
-  return "session " + (upstream.session || "–") + ", " + count(upstream.behind) + " ticks behind; clock " + clocks;
+  const aeron = upstream.aeron;
+  return "session " + (upstream.session || "–") + ", " + count(upstream.behind) + " ticks behind; " + count(upstream.recovered) + " requested again, " +
+    count(upstream.left_lines) + " times left to the catch-up server" +
+    (aeron ? "; Aeron: " + count(aeron.naks) + " NAKs, " + quantity(aeron.unread_bytes, "B") + " not read" : "") + "; clock " + clocks;
+}
+
+function plantsBelow(bridge) {
+  const aeron = bridge.aeron;
+  return (bridge.ended ? "ENDED, " : "") + "session " + bridge.session + ", up to tick " + count(bridge.sequence) + "; " + count(bridge.sent_again) +
+    " sent again, " + count(bridge.unsent) + " datagrams not taken; " + count(bridge.catching_up) + " plants catch up, " + count(bridge.followers) +
+    " follow over TCP" + (aeron ? "; Aeron: " + count(aeron.naks) + " NAKs, receiver's window " + quantity(aeron.window_bytes, "B") : "");
+}
+
+function whoLeads(lease) {
+  const leads = lease.held ? "this plant, " + lease.holder + ", leads"
+    : lease.leader ? lease.leader + " leads, this plant, " + lease.holder + ", follows" : "nobody is known to lead";
+  const silent = lease.silent ? "; " + lease.silent + " of " + lease.witnesses + " witnesses SILENT" : "";
+  return leads + silent + (lease.problem ? "; " + lease.problem : "");
 }
 
 // The symbols of all venues; a plant without venues has no such table.
