@@ -109,9 +109,9 @@ fn what_the_driver_sends_again_is_shown_at_both_ends() {
     let below = scene.text_below_aeron("below", &of_the_other_host, &channel);
     let mut below = scene.plant_of(command, "below", &below, TO_THE_END).0;
     let mut above = scene.above_aeron(DRIVER, &channel, TO_THE_END);
-    scene.stat_until("above", |plant| number(&plant["bridge"]["aeron"]["naks"]) > 0);
-    scene.stat_until("above", |plant| number(&plant["bridge"]["aeron"]["window_bytes"]) > 0);
-    scene.stat_until("below", |plant| number(&plant["upstream"]["aeron"]["naks"]) > 0);
+    scene.stat_until("above", |plant| plant["bridge"]["aeron"]["naks"].as_u64() > Some(0));
+    scene.stat_until("above", |plant| plant["bridge"]["aeron"]["window_bytes"].as_u64() > Some(0));
+    scene.stat_until("below", |plant| plant["upstream"]["aeron"]["naks"].as_u64() > Some(0));
     let ring = format!("{}-below", scene.name);
     let shown = tapeline(&["stat", &ring]).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
