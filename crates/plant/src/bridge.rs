@@ -27,8 +27,6 @@ mod session;
 pub mod tcp_line;
 
 pub use channel_states::ChannelStates;
-pub use follower::{
-    Delivery, Follower, FollowerSettings, RECENT_BYTES, Stranger, StrangerCounters, TickSource,
-};
+pub use follower::{Delivery, Follower, FollowerSettings, Stranger, StrangerCounters, TickSource};
 pub use packer::{LONGEST_MESSAGE, Packer, PackerSettings};
 pub use session::{BridgeSession, Epoch, InvalidPlantId, PlantId};

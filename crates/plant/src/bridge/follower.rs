@@ -26,7 +26,7 @@ use crate::{Refused, Seq};
 
 /// Maximum bytes of the datagrams that are held while the past comes from the catch-up server: 0.1 s of two million ticks a second. They are
 /// allocated as they come, and returned when the follower goes live.
-pub const RECENT_BYTES: usize = 64 << 20;
+const RECENT_BYTES: usize = 64 << 20;
 
 /// The settings of a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

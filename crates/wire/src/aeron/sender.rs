@@ -113,7 +113,8 @@ impl AeronSender {
         self.connection.stream().is_some_and(AeronExclusivePublication::is_connected)
     }
 
-    /// Returns what the driver counts for the stream; `None` while it is not open, or if it stays on this host (`aeron:ipc`). Reads all counters of the driver: for once a second.
+    /// Returns what the driver counts for the stream; `None` while it is not open, or if it stays on this host (`aeron:ipc`). Reads all counters of
+    /// the driver: for once a second.
     pub fn figures(&self) -> Option<AeronSending> {
         let counters = self.connection.counters()?;
         Some(AeronSending { naks: counters.naks_received(), window: counters.window()? })
