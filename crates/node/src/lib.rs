@@ -34,6 +34,7 @@ mod events;
 mod inputs;
 pub mod lease;
 mod liveness;
+mod numbering;
 mod plant;
 mod readers;
 pub mod report;

@@ -31,6 +31,7 @@ use crate::inputs::venue::{self, VenueInput};
 use crate::journal::{Gate, RunningJournal};
 use crate::kdb::publishing::Publishing;
 use crate::kdb::{KdbReport, RunningKdb};
+use crate::numbering::{Lending, Numbering, PlantTurn, on_stall, ring_options};
 use crate::otlp::Otlp;
 use crate::readers::counting::{
     Counting, FeedFigures, LatestSnapshot, PlantFigures, Served, SnapshotWriter, snapshots_between,
@@ -100,12 +101,13 @@ struct Running {
     /// The plant above, in place of all other inputs.
     upstream: Option<Upstream>,
     sources: Option<RunningSources>,
-    /// What kdb+ clients publish.
-    rows: Option<Publishing>,
+    /// Where the thread of kdb+ clients finds the sequencer while this thread sleeps; `None` without that thread.
+    lending: Option<Lending>,
     clock: Clock,
-    sequencer: Sequencer<RingPublish>,
     journal: Option<RunningJournal>,
     stop: Stop,
+    /// Since when the plant stops, and since when nothing has arrived meanwhile.
+    stopping: Option<(Nanos, Nanos)>,
     housekept: Nanos,
     /// The ring's name was removed.
     is_name_removed: bool,
@@ -122,6 +124,7 @@ struct Running {
 pub struct Plant {
     config: Config,
     running: Running,
+    numbering: Numbering,
     threads: Threads,
     ready: Ready,
     at_end: Option<Box<dyn FnOnce()>>,
@@ -168,9 +171,9 @@ impl Plant {
         }
         let excuses = beside.excuses;
         let inputs = (beside.sources, beside.demands, beside.rows, beside.after, shares);
-        let mut running = Running::open(&config, inputs, stop, beside.snapshots, events)?;
+        let (mut running, mut numbering) = Running::open(&config, inputs, stop, beside.snapshots, events)?;
         pin()?;
-        let threads = threads.join(&config, &mut running, excuses, beside.after)?;
+        let threads = threads.join(&config, &mut running, &mut numbering, (excuses, beside.after))?;
         let publishers = running.sources.as_ref().and_then(|sources| sources.address);
         let ready = Ready {
             kdb: threads.kdb.as_ref().map(|kdb| kdb.listening.clone()),
@@ -182,7 +185,7 @@ impl Plant {
             hub_memory_bytes: threads.hub.as_ref().map(|hub| hub.memory_bytes),
             ..Ready::of(&config)
         };
-        Ok(Self { config, running, threads, ready, at_end: None })
+        Ok(Self { config, running, numbering, threads, ready, at_end: None })
     }
 
     /// Returns where clients connect.
@@ -217,21 +220,22 @@ impl Plant {
     /// session. Then ends the ring, sends the clients what is queued for them, and ends the threads.
     #[must_use]
     pub fn run(self, until_end_of_session: bool) -> Ended {
-        let Self { config, mut running, threads, at_end, .. } = self;
+        let Self { config, mut running, numbering, threads, at_end, .. } = self;
         let (ring, events) = (config.ring.clone(), running.events.clone());
         events.note(format_args!("the plant begins: ring {ring}, process {}", std::process::id()));
-        let refused = running.run(&config, until_end_of_session).err();
+        let (mut numbering, outcome) = running.run(numbering, &config, until_end_of_session);
+        let refused = outcome.err();
         if let Some(at_end) = at_end {
             at_end();
         }
-        let mut report = running.report(&config, refused.as_ref());
+        let mut report = running.report(&mut numbering.sequencer, &config, refused.as_ref());
         let mut failed = Failed::default();
         let why = match (&refused, running.stop.is_requested()) {
             (Some(refused), _) => refused.to_string(),
             (None, true) => "somebody asked it to (SIGTERM or SIGINT)".to_owned(),
             (None, false) => "its feeds have ended".to_owned(),
         };
-        threads.end(running, &mut report, &mut failed);
+        threads.end(running, numbering, &mut report, &mut failed);
         events.note(format_args!("the plant ends: ring {ring}, after {} ticks: {why}", report.ticks));
         Ended { report, refused, failed: failed.0 }
     }
@@ -262,7 +266,7 @@ struct Beside {
     /// The demands on the plant above.
     demands: Option<Arc<DemandsAbove>>,
     /// What kdb+ clients publish.
-    rows: Option<Publishing>,
+    rows: Option<(Publishing, Lending)>,
     snapshots: SnapshotWriter<PlantFigures>,
     /// The last tick of the plants before this one.
     after: Seq,
@@ -311,9 +315,9 @@ impl Threads {
         let zeromq = zeromq.transpose()?;
         let kdb = config.kdb.take();
         let takes_rows = config.upstream.is_none();
-        let of_rows = (most_tick, takes_rows);
+        let of_rows = (most_tick, takes_rows, config.feeds.is_empty() && sources.is_none());
         let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept.clone(), after), of_rows, events));
-        let (kdb, rows) = kdb.transpose()?.unzip();
+        let (kdb, rows) = kdb.transpose()?.map(|(kdb, rows, lending)| (kdb, (rows, lending))).unzip();
         let rows = rows.filter(|_| takes_rows);
         let start_hub = |hub| RunningHub::start(hub, demanding, hub_snapshots, gate(), events);
         let hub = config.hub.take().map(start_hub).transpose()?;
@@ -359,11 +363,11 @@ impl Threads {
         mut self,
         config: &Config,
         running: &mut Running,
-        excuses: Vec<Excuse>,
-        after: Seq,
+        numbering: &mut Numbering,
+        (excuses, after): (Vec<Excuse>, Seq),
     ) -> Result<Self> {
         self.counting.begin();
-        let ring = running.sequencer.publisher().ring();
+        let ring = numbering.sequencer.publisher().ring();
         if let Some(journal) = &mut self.journal {
             ring.exempt(journal.reader.join(&config.ring)?);
         }
@@ -386,10 +390,10 @@ impl Threads {
 
     /// Ends the ring, and then the hub after its clients have received their queued output. If one thread
     /// fails, the others are still waited for: the journal writes the rest of the ring.
-    fn end(self, mut running: Running, report: &mut PlantReport, failed: &mut Failed) {
+    fn end(self, mut running: Running, numbering: Numbering, report: &mut PlantReport, failed: &mut Failed) {
         let journal = running.journal.take();
-        let published = running.rows.as_ref().map(Publishing::report);
-        failed.unless(running.close());
+        let published = numbering.rows.as_ref().map(Publishing::report);
+        failed.unless(running.close(numbering.sequencer));
         report.hub = self.hub.and_then(|hub| failed.unless(hub.end()));
         if let Some(demands) = self.demands {
             demands.end();
@@ -412,7 +416,8 @@ impl Threads {
 
 /// What the plant's thread takes in: its sources, the demands on the plant above, rows of kdb+ clients, the last tick of the plants before this one,
 /// and what shares the items.
-type Inputs = (Option<RunningSources>, Option<Arc<DemandsAbove>>, Option<Publishing>, Seq, Vec<ItemSource>);
+type Inputs =
+    (Option<RunningSources>, Option<Arc<DemandsAbove>>, Option<(Publishing, Lending)>, Seq, Vec<ItemSource>);
 
 /// The certificates whose end is watched.
 fn certificates_of(config: &Config) -> [Option<CertificateWatch>; 3] {
@@ -454,17 +459,6 @@ fn sources_of(config: &Config) -> Vec<ItemSource> {
     feeds.chain(kdb).chain(services.map(|service| ItemSource::Service(service.id))).collect()
 }
 
-fn ring_options(config: &Config) -> tapeline_ring::Options {
-    tapeline_ring::Options {
-        capacity: config.ring_bytes,
-        keep: config.keep_ring,
-        stall_limit: config.stall_limit,
-        // Datagrams bring many messages at once: see `WAKE_EVERY`.
-        wake_on_commit: false,
-        ..tapeline_ring::Options::default()
-    }
-}
-
 impl Running {
     fn open(
         config: &Config,
@@ -472,7 +466,7 @@ impl Running {
         stop: &Stop,
         snapshots: SnapshotWriter<PlantFigures>,
         events: &Events,
-    ) -> Result<Self> {
+    ) -> Result<(Self, Numbering)> {
         let inlets = config
             .feeds
             .iter()
@@ -502,17 +496,19 @@ impl Running {
             items = items.reserve(config.service_id, config.max_items.div_ceil(2));
         }
         items = items.share(shares, config.reserved_items);
+        let (rows, lending) = rows.unzip();
+        let mut sequencer = Sequencer::new(config.service_id, items, publish).after(after);
         let mut running = Self {
             ring: config.ring.clone(),
             inlets,
             upstream,
             sources,
-            rows,
+            lending,
             housekept: clock.now(),
             clock,
-            sequencer: Sequencer::new(config.service_id, items, publish).after(after),
             journal: None,
             stop: stop.clone(),
+            stopping: None,
             is_name_removed: false,
             truncated: 0,
             evicted: 0,
@@ -522,64 +518,91 @@ impl Running {
             events: events.clone(),
         };
         if let Some(nbbo) = &config.nbbo {
-            running.sequencer.consolidate(nbbo);
+            sequencer.consolidate(nbbo);
         }
-        running.write_note();
-        Ok(running)
+        running.write_note(&mut sequencer);
+        Ok((running, Numbering { sequencer, rows, refused: None }))
     }
 
     /// Takes datagrams and publishes ticks until a stop is requested or every session has ended.
-    fn run(&mut self, config: &Config, until_end_of_session: bool) -> Result<(), Refused> {
-        // Since when the plant stops, and since when nothing has arrived meanwhile.
-        let mut stopping: Option<(Nanos, Nanos)> = None;
-        if let Some(sources) = &mut self.sources {
-            sources.begin(&self.clock, &mut self.sequencer)?;
+    fn run(
+        &mut self,
+        mut numbering: Numbering,
+        config: &Config,
+        until_end_of_session: bool,
+    ) -> (Numbering, Result<(), Refused>) {
+        if let Some(sources) = &mut self.sources
+            && let Err(refused) = sources.begin(&self.clock, &mut numbering.sequencer)
+        {
+            return (numbering, Err(refused));
         }
         loop {
-            if let Some(term) = &config.term {
-                term.turn()?;
-            }
-            let taken = self.take_input()?;
-            if self.journal.as_ref().is_some_and(RunningJournal::has_stopped) {
-                return Err(Refused::NotKept);
-            }
-            let now = self.clock.now();
-            if self.stop.is_requested() {
-                // Input that has arrived is still published, but a feed that never pauses is not followed for
-                // ever.
-                let (since, quiet) = stopping.get_or_insert((now, now));
-                if taken > 0 {
-                    *quiet = now;
+            match self.turn(&mut numbering, config, until_end_of_session) {
+                Ok(PlantTurn::Over) => return (numbering, Ok(())),
+                Ok(PlantTurn::Busy) => {}
+                Ok(PlantTurn::Idle) if config.spin => {}
+                Ok(PlantTurn::Idle) => {
+                    // External observers see the ring's position while nothing moves.
+                    numbering.sequencer.publisher().ring().flush();
+                    match &self.lending {
+                        Some(lending) => numbering = lending.during(numbering, || self.sleep()),
+                        None => self.sleep(),
+                    }
                 }
-                if now.since(*quiet) >= QUIET_NS || now.since(*since) >= LAST_WORDS_NS {
-                    return self
-                        .inlets
-                        .iter_mut()
-                        .try_for_each(|inlet| inlet.channel.finish(&self.clock, &mut self.sequencer));
-                }
-            }
-            if taken == 0 {
-                if until_end_of_session && self.is_over(now) {
-                    return Ok(());
-                }
-                if !config.spin {
-                    self.sleep();
-                }
-            }
-            if now.since(self.housekept) >= HOUSEKEEPING_NS {
-                self.housekept = now;
-                self.clock.recalibrate();
-                self.look_after_name(config)?;
-                self.write_note();
+                Err(refused) => return (numbering, Err(refused)),
             }
         }
     }
 
+    /// Takes what has arrived, and does the work of each second.
+    fn turn(
+        &mut self,
+        numbering: &mut Numbering,
+        config: &Config,
+        until_end_of_session: bool,
+    ) -> Result<PlantTurn, Refused> {
+        if let Some(refused) = numbering.refused.take() {
+            return Err(refused);
+        }
+        if let Some(term) = &config.term {
+            term.turn()?;
+        }
+        let taken = self.take_input(numbering)?;
+        if self.journal.as_ref().is_some_and(RunningJournal::has_stopped) {
+            return Err(Refused::NotKept);
+        }
+        let sequencer = &mut numbering.sequencer;
+        let now = self.clock.now();
+        if self.stop.is_requested() {
+            // Input that has arrived is still published, but a feed that never pauses is not followed for
+            // ever.
+            let (since, quiet) = self.stopping.get_or_insert((now, now));
+            if taken > 0 {
+                *quiet = now;
+            }
+            if now.since(*quiet) >= QUIET_NS || now.since(*since) >= LAST_WORDS_NS {
+                self.inlets.iter_mut().try_for_each(|inlet| inlet.channel.finish(&self.clock, sequencer))?;
+                return Ok(PlantTurn::Over);
+            }
+        }
+        if taken == 0 && until_end_of_session && self.is_over(now) {
+            return Ok(PlantTurn::Over);
+        }
+        if now.since(self.housekept) >= HOUSEKEEPING_NS {
+            self.housekept = now;
+            self.clock.recalibrate();
+            self.look_after_name(sequencer, config)?;
+            self.write_note(sequencer);
+        }
+        Ok(if taken == 0 { PlantTurn::Idle } else { PlantTurn::Busy })
+    }
+
     /// Takes what has arrived from every input, and publishes it. Returns how much that was.
-    fn take_input(&mut self) -> Result<usize, Refused> {
+    fn take_input(&mut self, numbering: &mut Numbering) -> Result<usize, Refused> {
+        let Numbering { sequencer, rows, .. } = numbering;
         let mut taken = 0;
         for inlet in &mut self.inlets {
-            let (channel, sequencer, clock) = (&mut inlet.channel, &mut self.sequencer, &self.clock);
+            let (channel, clock) = (&mut inlet.channel, &self.clock);
             let truncated = &mut self.truncated;
             let turn = inlet.source.turn(&mut self.complaints, |arrived| {
                 *truncated += u64::from(arrived.truncated);
@@ -591,28 +614,28 @@ impl Running {
                 Ok(())
             })?;
             taken += turn.taken;
-            let come = inlet.take_beside_lines(&self.clock, &mut self.sequencer)?;
+            let come = inlet.take_beside_lines(&self.clock, sequencer)?;
             taken += come;
             let all_read = turn.all_read && come == 0;
             if let Some(recovery) = &mut inlet.recovery
-                && recovery.turn(&mut inlet.channel, &self.clock, &mut self.sequencer)?
+                && recovery.turn(&mut inlet.channel, &self.clock, sequencer)?
             {
-                self.sequencer.publisher().ring().flush();
+                sequencer.publisher().ring().flush();
             }
             // Only now is it certain that a message missing on one line is not unread on another.
-            if all_read && inlet.channel.expire(&self.clock, &mut self.sequencer)? {
-                self.sequencer.publisher().ring().flush();
+            if all_read && inlet.channel.expire(&self.clock, sequencer)? {
+                sequencer.publisher().ring().flush();
             }
         }
         if let Some(upstream) = &mut self.upstream {
-            taken += upstream.turn(&self.clock, &mut self.sequencer)?;
+            taken += upstream.turn(&self.clock, sequencer)?;
         }
         if let Some(sources) = &mut self.sources {
-            let has_come = sources.turn(taken > 0, &self.clock, &mut self.sequencer)?;
+            let has_come = sources.turn(taken > 0, &self.clock, sequencer)?;
             taken += usize::from(has_come);
         }
-        if let Some(rows) = &mut self.rows {
-            taken += usize::from(rows.turn(&self.clock, &mut self.sequencer)?);
+        if let Some(rows) = rows {
+            taken += usize::from(rows.turn(&self.clock, sequencer)?);
         }
         Ok(taken)
     }
@@ -625,10 +648,7 @@ impl Running {
         }
     }
 
-    fn sleep(&mut self) {
-        let publisher = self.sequencer.publisher().ring();
-        // External observers see the ring's position while nothing moves.
-        publisher.flush();
+    fn sleep(&self) {
         if let Some(upstream) = &self.upstream {
             return upstream.sleep(LONGEST_SLEEP);
         }
@@ -661,11 +681,11 @@ impl Running {
 
     /// Whether other threads wake this one, which they cannot do while it waits for sockets.
     fn is_woken(&self) -> bool {
-        self.rows.is_some() || self.inlets.iter().any(|inlet| inlet.stream.is_some())
+        self.lending.is_some() || self.inlets.iter().any(|inlet| inlet.stream.is_some())
     }
 
-    fn write_note(&mut self) {
-        self.publish_figures();
+    fn write_note(&mut self, sequencer: &mut Sequencer<RingPublish>) {
+        self.publish_figures(sequencer);
         self.events.left_out(self.clock.now());
         if let Some(each_second) = &mut self.each_second {
             each_second();
@@ -684,7 +704,7 @@ impl Running {
                 .as_ref()
                 .map_or(StampedBy::ThisPlant, |upstream| upstream.stamped_by(self.clock.now())),
         };
-        let ring = self.sequencer.publisher().ring();
+        let ring = sequencer.publisher().ring();
         ring.set_note(note.to_words());
         let evicted = ring.evicted();
         if evicted > self.evicted {
@@ -701,9 +721,13 @@ impl Running {
     }
 
     /// Notices once that the ring's name was removed.
-    fn look_after_name(&mut self, config: &Config) -> Result<(), Refused> {
+    fn look_after_name(
+        &mut self,
+        sequencer: &mut Sequencer<RingPublish>,
+        config: &Config,
+    ) -> Result<(), Refused> {
         // If the system does not answer, the check is repeated later.
-        if self.is_name_removed || self.sequencer.publisher().ring().is_named().unwrap_or(true) {
+        if self.is_name_removed || sequencer.publisher().ring().is_named().unwrap_or(true) {
             return Ok(());
         }
         self.is_name_removed = true;
@@ -719,14 +743,14 @@ impl Running {
     }
 
     /// Passes the plant's figures to the counters thread.
-    fn publish_figures(&mut self) {
-        let publisher = self.sequencer.publisher();
+    fn publish_figures(&mut self, sequencer: &mut Sequencer<RingPublish>) {
+        let publisher = sequencer.publisher();
         let (stalls, stalled_ns) = (publisher.stalls(), publisher.stalled_ns());
         let figures = &mut self.snapshots.figures;
         figures.at = self.clock.now();
-        figures.ticks = self.sequencer.published();
+        figures.ticks = sequencer.published();
         figures.is_name_removed = self.is_name_removed;
-        figures.items = self.sequencer.items().len();
+        figures.items = sequencer.items().len();
         (figures.stalls, figures.stalled_ns) = (stalls, stalled_ns);
         let now = figures.at;
         for inlet in &mut self.inlets {
@@ -754,11 +778,16 @@ impl Running {
         of_upstream + self.inlets.iter_mut().map(|inlet| inlet.source.kernel_drops()).sum::<u64>()
     }
 
-    fn report(&mut self, config: &Config, refused: Option<&Refused>) -> PlantReport {
-        self.write_note();
+    fn report(
+        &mut self,
+        sequencer: &mut Sequencer<RingPublish>,
+        config: &Config,
+        refused: Option<&Refused>,
+    ) -> PlantReport {
+        self.write_note(sequencer);
         let mut report = PlantReport::of(
             config,
-            &mut self.sequencer,
+            sequencer,
             self.truncated,
             refused,
             self.inlets.iter_mut().map(|inlet| {
@@ -774,13 +803,13 @@ impl Running {
         report
     }
 
-    fn close(mut self) -> Result<()> {
-        self.write_note();
+    fn close(mut self, mut sequencer: Sequencer<RingPublish>) -> Result<()> {
+        self.write_note(&mut sequencer);
         drop(self.inlets);
         if let Some(sources) = self.sources {
             sources.end();
         }
-        self.sequencer.into_publisher().close().context("cannot end the plant's ring")
+        sequencer.into_publisher().close().context("cannot end the plant's ring")
     }
 }
 
@@ -865,23 +894,4 @@ impl Inlet {
             ..defaults
         }
     }
-}
-
-/// While a subscriber keeps the ring full: names it after 1 s, 2 s, 4 s and so on, and at least once a minute, until it moves or a stop is
-/// requested.
-fn on_stall(ring: tapeline_ring::Name, stop: Stop, events: Events) -> tapeline_plant::OnStall {
-    let (mut said, mut next) = (0, 1);
-    Box::new(move |_, stalled| {
-        let seconds = stalled.as_secs();
-        if seconds < said {
-            (said, next) = (0, 1);
-        }
-        if seconds >= next {
-            (said, next) = (seconds, seconds + seconds.min(60));
-            let holders =
-                tapeline_ring::inspect(&ring).map(|view| crate::report::slowest(&view)).unwrap_or_default();
-            events.warning(format_args!("the ring {ring} has been full for {seconds} s: {holders}"));
-        }
-        !stop.is_requested()
-    })
 }

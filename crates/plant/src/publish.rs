@@ -125,6 +125,13 @@ impl RingPublish {
         &mut self.ring
     }
 
+    /// Whether ticks that take `bytes` on the ring can be published without waiting for any subscriber.
+    #[must_use]
+    pub fn has_room(&self, bytes: usize) -> bool {
+        // The other half is more than the padding at the ring's end.
+        self.ring.backlog_bytes() + bytes as u64 <= self.ring.capacity() as u64 / 2
+    }
+
     /// Ends publishing: subscribers read the remaining ticks and then get the end.
     ///
     /// # Errors
@@ -248,7 +255,7 @@ impl Publish for RingPublish {
 }
 
 /// Maximum overhead of a frame in the ring in bytes: its header, and the padding of its last word.
-const FRAME_BYTES: usize = 16;
+pub(crate) const FRAME_BYTES: usize = 16;
 
 /// Claims frames of these lengths, to be committed together.
 fn claim_all<'r>(

@@ -9,13 +9,15 @@ use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{self, DataType, Domain, State as ItemState, UpdateType};
 
 use crate::body;
-use crate::publish::{Publish, Refused};
+use crate::publish::{FRAME_BYTES, Publish, Refused};
 use crate::sequencer::{Origin, Sequencer, Stamps, Time, Together};
 use crate::tick::{Flags, HEADER_BYTES, Kind, MAX_NAME_BYTES};
 use crate::{ItemId, State};
 
 /// Bytes before each row of an [`Update`]: the lengths of name, fields and source.
 const LENGTHS: usize = 5;
+/// Maximum size of the header of a row's message in bytes.
+const MESSAGE_HEADER_BYTES: usize = 64;
 
 /// Rows that were sent together.
 #[derive(Debug, Default)]
@@ -82,6 +84,12 @@ impl Update {
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Returns the maximum size of the rows' ticks on a ring in bytes.
+    #[must_use]
+    pub const fn ring_bytes(&self) -> usize {
+        self.bytes.len() + self.rows * (HEADER_BYTES + MESSAGE_HEADER_BYTES + FRAME_BYTES)
     }
 
     /// Returns the size of the allocated memory in bytes.
@@ -156,7 +164,7 @@ impl RowChannel {
     /// Creates the channel with this number in the plant.
     #[must_use]
     pub fn new(number: u16) -> Self {
-        let mut room = [0; 64];
+        let mut room = [0; MESSAGE_HEADER_BYTES];
         let (domain, container) = (Domain::MARKET_PRICE, DataType::FIELD_LIST);
         let update = rwf::update_header(&mut room, domain, 0, UpdateType::UNSPECIFIED, container);
         // Both fit easily.

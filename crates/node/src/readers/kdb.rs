@@ -1,8 +1,8 @@
 //! The plant's tickerplant: ticks become rows for kdb+ clients, read by one more reader of the ring, and
 //! clients' rows become ticks. `[kdb]` in the configuration.
 //!
-//! A publisher's rows go to the plant's thread, come back from the ring, and are published then: subscribers
-//! and the log get what the ring had, in its order. The rows themselves are kept meanwhile, so that they need not be
+//! A publisher's rows go to the ring, come back from it, and are published then: subscribers
+//! and the log get what the ring had, in its order. The plant's thread puts them there, or, while that sleeps, this one. The rows themselves are kept meanwhile, so that they need not be
 //! read again from their ticks.
 //!
 //! | file | owns |
@@ -18,6 +18,7 @@ pub mod filling;
 pub mod publishing;
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -33,6 +34,7 @@ use self::publishing::{PublishedReport, Publishing, Saying};
 use crate::cursor::{self, RingCursor};
 use crate::events::Events;
 use crate::journal::{Gate, WHILE_HELD};
+use crate::numbering::Lending;
 use crate::readers::counting::Serving;
 use crate::readers::reader::{Reader, Signs};
 use crate::readers::sequence_cursor::{Kept, SequenceCursor, Taken};
@@ -116,12 +118,13 @@ impl RunningKdb {
     pub(crate) fn start(
         config: KdbConfig,
         (gate, journal, after): (Option<Gate>, Option<Kept>, Seq),
-        (most_tick, takes_rows): (usize, bool),
+        (most_tick, takes_rows, are_rows_all): (usize, bool, bool),
         events: &Events,
-    ) -> crate::Result<(Self, Publishing)> {
+    ) -> crate::Result<(Self, Publishing, Lending)> {
         let KdbConfig { serve, fillers, max_items, saying, suffix, channel } = config;
         let spins = serve.spins;
-        let (mut giving, publishing) = publishing::open(saying, suffix, channel, most_tick);
+        let lending = Lending::default();
+        let (mut giving, publishing) = publishing::open(saying, suffix, channel, most_tick, lending.clone());
         if !takes_rows {
             giving.refuse();
         }
@@ -140,9 +143,10 @@ impl RunningKdb {
         let reader = Reader::start("kdb", events, move |ring, subscriber, signs| {
             let ring = RingCursor::new("kdb", OnRing { ring, subscriber }, gate, &of_ring);
             let place = SequenceCursor::new(ring, journal, after, "in kdb+'s tables and log");
-            Outlet { rows, place, socket_waker, spins, clock: Clock::calibrate(), signs }.run()
+            let clock = Clock::calibrate();
+            Outlet { rows, place, socket_waker, are_rows_all, spins, clock, signs }.run()
         })?;
-        Ok((Self { listening, reader }, publishing))
+        Ok((Self { listening, reader }, publishing, lending))
     }
 
     /// Returns the thread's state for the counters.
@@ -156,6 +160,8 @@ struct Outlet {
     rows: Rows,
     place: SequenceCursor,
     socket_waker: SocketWaker,
+    /// The plant has no ticks but rows of these clients.
+    are_rows_all: bool,
     spins: bool,
     clock: Clock,
     signs: Arc<Signs>,
@@ -186,6 +192,7 @@ impl Outlet {
     fn run(mut self) -> crate::Result<KdbReport> {
         let mut is_alive = true;
         let mut active = self.clock.now();
+        let mut nap = Duration::ZERO;
         self.rows.server.has_added_up_to(Nanos(0));
         for turn in 0_u64.. {
             let begun = self.clock.now();
@@ -196,11 +203,11 @@ impl Outlet {
             }
             // A full batch: the ring has more.
             self.rows.server.set_behind(taken == BATCH && !turn.is_multiple_of(TURNS_WITHOUT_ROWS));
-            let has_come = self.rows.server.turn(Duration::ZERO)?;
+            let has_come = self.rows.server.turn(mem::take(&mut nap))?;
             if is_over {
                 break;
             }
-            if has_come && !self.spins {
+            if !self.rows.server.publish_passed_on() && has_come && !self.spins {
                 // Clients cost this thread's time only: with fewer cores than threads, plant and hub go
                 // first.
                 std::thread::yield_now();
@@ -216,6 +223,12 @@ impl Outlet {
             }
             // Ticks that wait for the disk come before the ring's end.
             crate::error::ensure!(is_alive || self.place.is_held(), "the plant has died");
+            if self.are_rows_all && !self.place.is_held() && !self.rows.server.awaits_rows() {
+                // Ticks come from clients' input only, so the next turn waits for that: nobody has to wake this thread for it.
+                nap = self.rows.server.nap().min(NAP);
+                is_alive = self.place.subscriber().publisher_alive()?;
+                continue;
+            }
             if self.place.is_held() {
                 // The ring has ticks, so waiting on it would return at once.
                 std::thread::sleep(WHILE_HELD);
@@ -243,7 +256,7 @@ impl Outlet {
                 signs.missing.fetch_add(count, Ordering::Relaxed);
             }
         })?;
-        std::mem::replace(&mut rows.day, Ok(()))?;
+        mem::replace(&mut rows.day, Ok(()))?;
         // The rest of an update may not yet be on the ring, on disk, or in this turn.
         if self.rows.open.is_none() {
             self.rows.server.publish_added();

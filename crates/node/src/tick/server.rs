@@ -348,6 +348,12 @@ impl Server {
         self.onward.as_ref().is_some_and(|onward| onward.taken > self.published_up_to)
     }
 
+    /// Has rows published that were passed on. Returns whether this thread has published them.
+    pub(crate) fn publish_passed_on(&mut self) -> bool {
+        let clock = &self.clock;
+        self.onward.as_mut().is_some_and(|onward| onward.publish(clock))
+    }
+
     /// Serves clients that have sent something, after sleeping at most `sleep`. Returns whether there was
     /// input.
     pub fn turn(&mut self, sleep: Duration) -> crate::Result<bool> {
@@ -587,6 +593,9 @@ impl Server {
     /// answer.
     pub fn has_published(&mut self, number: u64) {
         self.published_up_to = number;
+        if let Some(onward) = &mut self.onward {
+            onward.has_come_back(number);
+        }
         self.answer();
     }
 

@@ -1,0 +1,101 @@
+//! Who numbers and publishes: the plant's thread, or, while that sleeps, the thread of kdb+ clients for their rows.
+//!
+//! A hand-over between threads takes about as long as everything else that happens to a row, and one of the two
+//! cores of a small machine. So the plant's thread leaves the sequencer where the other thread finds it before it
+//! sleeps, and takes it back when it wakes. While it is awake it has the sequencer to itself: feeds take no lock.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use tapeline_measure::Clock;
+use tapeline_plant::{Refused, RingPublish, Sequencer};
+
+use crate::Stop;
+use crate::config::Config;
+use crate::events::Events;
+use crate::kdb::publishing::Publishing;
+
+/// The sequencer, and the rows that wait for it.
+#[derive(Debug)]
+pub(crate) struct Numbering {
+    pub(crate) sequencer: Sequencer<RingPublish>,
+    /// What kdb+ clients publish.
+    pub(crate) rows: Option<Publishing>,
+    /// Why rows could not be published while the plant's thread slept.
+    pub(crate) refused: Option<Refused>,
+}
+
+/// What a turn of the plant's thread found.
+pub(crate) enum PlantTurn {
+    /// Something has arrived: more may have by now.
+    Busy,
+    /// Nothing has arrived.
+    Idle,
+    /// The plant was stopped, or every session has ended.
+    Over,
+}
+
+/// Where the plant's thread leaves the sequencer while it sleeps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lending(Arc<Mutex<Option<Numbering>>>);
+
+impl Lending {
+    /// Lends the sequencer while `sleep` runs. If rows are being published when `sleep` returns, waits until
+    /// that is done.
+    pub(crate) fn during(&self, numbering: Numbering, sleep: impl FnOnce()) -> Numbering {
+        *self.lock() = Some(numbering);
+        sleep();
+        self.lock().take().expect("only the plant's thread takes the sequencer out")
+    }
+
+    /// Publishes the rows that wait if the plant's thread sleeps and the ring has capacity for `bytes` of rows.
+    /// Never waits. Returns whether nothing is left for the plant's thread to do; else it must be woken.
+    pub(crate) fn publish_rows(&self, bytes: usize, clock: &Clock) -> bool {
+        let mut lent = match self.0.try_lock() {
+            Ok(lent) => lent,
+            Err(TryLockError::Poisoned(lent)) => lent.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let Some(Numbering { sequencer, rows: Some(rows), refused }) = lent.as_mut() else { return false };
+        // Whoever calls reads the ring too: it must not wait for its own reading.
+        if refused.is_some() || !sequencer.publisher().has_room(bytes) {
+            return false;
+        }
+        *refused = rows.turn(clock, sequencer).err();
+        refused.is_none()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Numbering>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The ring of a plant.
+pub(crate) fn ring_options(config: &Config) -> tapeline_ring::Options {
+    tapeline_ring::Options {
+        capacity: config.ring_bytes,
+        keep: config.keep_ring,
+        stall_limit: config.stall_limit,
+        // Datagrams bring many messages at once: the plant wakes subscribers once for several.
+        wake_on_commit: false,
+        ..tapeline_ring::Options::default()
+    }
+}
+
+/// While a subscriber keeps the ring full: names it after 1 s, 2 s, 4 s and so on, and at least once a minute, until it moves or a stop is
+/// requested.
+pub(crate) fn on_stall(ring: tapeline_ring::Name, stop: Stop, events: Events) -> tapeline_plant::OnStall {
+    let (mut said, mut next) = (0, 1);
+    Box::new(move |_, stalled| {
+        let seconds = stalled.as_secs();
+        if seconds < said {
+            (said, next) = (0, 1);
+        }
+        if seconds >= next {
+            (said, next) = (seconds, seconds + seconds.min(60));
+            let holders =
+                tapeline_ring::inspect(&ring).map(|view| crate::report::slowest(&view)).unwrap_or_default();
+            events.warning(format_args!("the ring {ring} has been full for {seconds} s: {holders}"));
+        }
+        !stop.is_requested()
+    })
+}
