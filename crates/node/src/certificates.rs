@@ -24,6 +24,12 @@ pub(crate) struct CertificateWatch {
 }
 
 impl CertificateWatch {
+    /// The certificates of a plant.
+    pub(crate) fn all(config: &Config) -> [Option<Self>; 3] {
+        let of_clients = config.hub.as_ref().and_then(Self::of_hub);
+        [of_clients, Self::of_publishers(config), Self::of_bridge(config)]
+    }
+
     /// The certificate for a hub's clients.
     pub(crate) fn of_hub(config: &HubConfig) -> Option<Self> {
         Some(Self { table: "hub", tls: config.transport.tls.clone()?, told: None })

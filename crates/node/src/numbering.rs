@@ -69,6 +69,12 @@ impl Lending {
     }
 }
 
+/// Whether rows of kdb+ clients become ticks, and whether the plant has no other ticks.
+pub(crate) const fn rows_of(config: &Config, has_sources: bool) -> (bool, bool) {
+    let takes_rows = config.upstream.is_none();
+    (takes_rows, takes_rows && config.feeds.is_empty() && !has_sources)
+}
+
 /// The ring of a plant.
 pub(crate) fn ring_options(config: &Config) -> tapeline_ring::Options {
     tapeline_ring::Options {

@@ -31,7 +31,7 @@ use crate::inputs::venue::{self, VenueInput};
 use crate::journal::{Gate, RunningJournal};
 use crate::kdb::publishing::Publishing;
 use crate::kdb::{KdbReport, RunningKdb};
-use crate::numbering::{Lending, Numbering, PlantTurn, on_stall, ring_options};
+use crate::numbering::{Lending, Numbering, PlantTurn, on_stall, ring_options, rows_of};
 use crate::otlp::Otlp;
 use crate::readers::counting::{
     Counting, FeedFigures, LatestSnapshot, PlantFigures, Served, SnapshotWriter, snapshots_between,
@@ -287,7 +287,7 @@ impl Threads {
             "a media driver is wanted, and this build has no Aeron"
         );
         let is_awaited = config.bridge.is_some();
-        let certificates = certificates_of(config);
+        let certificates = CertificateWatch::all(config);
         let start_journal = |journal| RunningJournal::start(journal, is_awaited, events);
         let journal = config.journal.as_ref().map(start_journal).transpose()?;
         let after = journal.as_ref().map(|journal| journal.after).unwrap_or_default();
@@ -314,11 +314,10 @@ impl Threads {
         let zeromq = zeromq.map(|zeromq| RunningZeromq::start(zeromq, (gate(), kept.clone(), after), events));
         let zeromq = zeromq.transpose()?;
         let kdb = config.kdb.take();
-        let takes_rows = config.upstream.is_none();
-        let of_rows = (most_tick, takes_rows, config.feeds.is_empty() && sources.is_none());
+        let of_rows = (most_tick, rows_of(config, sources.is_some()));
         let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept.clone(), after), of_rows, events));
-        let (kdb, rows) = kdb.transpose()?.map(|(kdb, rows, lending)| (kdb, (rows, lending))).unzip();
-        let rows = rows.filter(|_| takes_rows);
+        let (kdb, rows) = kdb.transpose()?.unzip();
+        let rows = rows.flatten();
         let start_hub = |hub| RunningHub::start(hub, demanding, hub_snapshots, gate(), events);
         let hub = config.hub.take().map(start_hub).transpose()?;
         let gates = [(); 3].map(|()| journal.as_ref().map(RunningJournal::gate_of_bridge));
@@ -418,12 +417,6 @@ impl Threads {
 /// and what shares the items.
 type Inputs =
     (Option<RunningSources>, Option<Arc<DemandsAbove>>, Option<(Publishing, Lending)>, Seq, Vec<ItemSource>);
-
-/// The certificates whose end is watched.
-fn certificates_of(config: &Config) -> [Option<CertificateWatch>; 3] {
-    let of_clients = config.hub.as_ref().and_then(CertificateWatch::of_hub);
-    [of_clients, CertificateWatch::of_publishers(config), CertificateWatch::of_bridge(config)]
-}
 
 /// Starts the media driver. Its end is reported by the lines that lose it.
 #[cfg(feature = "aeron")]
@@ -545,8 +538,11 @@ impl Running {
                     // External observers see the ring's position while nothing moves.
                     numbering.sequencer.publisher().ring().flush();
                     match &self.lending {
-                        Some(lending) => numbering = lending.during(numbering, || self.sleep()),
-                        None => self.sleep(),
+                        // Under a lease, nothing is published before this thread has looked at it.
+                        Some(lending) if config.term.is_none() => {
+                            numbering = lending.during(numbering, || self.sleep());
+                        }
+                        _ => self.sleep(),
                     }
                 }
                 Err(refused) => return (numbering, Err(refused)),

@@ -2,8 +2,8 @@
 //! clients' rows become ticks. `[kdb]` in the configuration.
 //!
 //! A publisher's rows go to the ring, come back from it, and are published then: subscribers
-//! and the log get what the ring had, in its order. The plant's thread puts them there, or, while that sleeps, this one. The rows themselves are kept meanwhile, so that they need not be
-//! read again from their ticks.
+//! and the log get what the ring had, in its order. The plant's thread puts them there, or, while that sleeps, this one.
+//! The rows themselves are kept meanwhile, so that they need not be read again from their ticks.
 //!
 //! | file | owns |
 //! |---|---|
@@ -118,9 +118,9 @@ impl RunningKdb {
     pub(crate) fn start(
         config: KdbConfig,
         (gate, journal, after): (Option<Gate>, Option<Kept>, Seq),
-        (most_tick, takes_rows, are_rows_all): (usize, bool, bool),
+        (most_tick, (takes_rows, are_rows_all)): (usize, (bool, bool)),
         events: &Events,
-    ) -> crate::Result<(Self, Publishing, Lending)> {
+    ) -> crate::Result<(Self, Option<(Publishing, Lending)>)> {
         let KdbConfig { serve, fillers, max_items, saying, suffix, channel } = config;
         let spins = serve.spins;
         let lending = Lending::default();
@@ -146,7 +146,7 @@ impl RunningKdb {
             let clock = Clock::calibrate();
             Outlet { rows, place, socket_waker, are_rows_all, spins, clock, signs }.run()
         })?;
-        Ok((Self { listening, reader }, publishing, lending))
+        Ok((Self { listening, reader }, takes_rows.then_some((publishing, lending))))
     }
 
     /// Returns the thread's state for the counters.
