@@ -38,6 +38,7 @@ mod numbering;
 mod plant;
 mod readers;
 pub mod report;
+mod ring;
 mod socket_waker;
 mod stop;
 pub mod tick;

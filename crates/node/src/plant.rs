@@ -31,12 +31,13 @@ use crate::inputs::venue::{self, VenueInput};
 use crate::journal::{Gate, RunningJournal};
 use crate::kdb::publishing::Publishing;
 use crate::kdb::{KdbReport, RunningKdb};
-use crate::numbering::{Lending, Numbering, PlantTurn, on_stall, ring_options, rows_of};
+use crate::numbering::{Lending, Numbering, PlantTurn, rows_of};
 use crate::otlp::Otlp;
 use crate::readers::counting::{
     Counting, FeedFigures, LatestSnapshot, PlantFigures, Served, SnapshotWriter, snapshots_between,
 };
 use crate::report::{PlantReport, Ready};
+use crate::ring::{on_stall, ring_options};
 use crate::sources::{RunningSources, far};
 use crate::stat::file::{self, Found};
 use crate::stat::snapshot;

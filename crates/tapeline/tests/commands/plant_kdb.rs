@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kdb_client::{Client, logged, zone};
 use serde_json::{Value as Json, json};
@@ -520,6 +521,57 @@ fn a_feed_with_many_symbols_leaves_places_for_the_items_of_publishers() {
     let report = plant.says();
     assert_eq!((&report["items"], &report["kdb"]["published"]["items_refused"]), (&json!(4), &json!(0)));
     assert!(report["feeds"][0]["items_refused"].as_u64().unwrap() > 0);
+}
+
+/// Either the plant's thread numbers a row, or the kdb+ thread while the feed leaves the plant asleep: the sequence is one.
+#[test]
+fn rows_and_a_feed_share_one_sequence() {
+    let place = Place::new(1);
+    let text = format!(
+        "[plant]\nring = \"{}\"\n[journal]\nfolder = \"journal\"\n[kdb]\nport = 0\nlog_folder = \"logs\"\n\
+         timezone = \"{}\"\n[[kdb.table]]\nname = \"trade\"\n\
+         columns = [\"time timespan\", \"sym symbol\", \"price float TRDPRC_1\", \"size long TRDVOL_1\", \"note list\"]\n\
+         [[feed]]\nname = \"test\"\nprotocol = \"nasdaq-itch-5.0\"\ndate = \"2020-01-30\"\nstart = \"from-one\"\nstale_after = \"0s\"\n\
+         [[feed.line]]\naddress = \"{}\"\ninterface = \"127.0.0.1\"\n",
+        place.ring,
+        zone(),
+        place.lines[0]
+    );
+    let config = place.folder.path().join("plant.toml");
+    std::fs::write(&config, text).unwrap();
+    let mut plant = Running::start(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
+    let ready = plant.says();
+    let (log, address) = (ready["kdb"]["log"].as_str().unwrap(), ready["kdb"]["address"].as_str().unwrap());
+    let day = place.folder.path().join("day.itch");
+    let write =
+        ["feed", "simulate", "--symbols", "10", "--messages", "10000", "--write", day.to_str().unwrap()];
+    assert!(tapeline(&write).output().unwrap().status.success());
+    let (mut rdb, mut feed) = (Client::tcp(address), Client::tcp(address));
+    rdb.ask(".u.sub[`trade;`]");
+    let is_sent = AtomicBool::new(false);
+    let mut rows = 0;
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            place.replay(&day, 0);
+            is_sent.store(true, Ordering::Relaxed);
+        });
+        while !is_sent.load(Ordering::Relaxed) || rows < 100 {
+            publish(&mut feed, rows..rows + 1, "x");
+            assert_eq!(ask_to_publish(&mut feed, rows + 1..rows + 3, "x"), Value::null());
+            assert_eq!((sizes(&rdb.next()), sizes(&rdb.next())), (vec![rows], vec![rows + 1, rows + 2]));
+            rows += 3;
+        }
+    });
+    plant.ask_to_end();
+    let report = plant.says();
+    assert!(plant.child.wait().unwrap().success());
+    let counted = (&report["feeds"][0]["messages"], &report["kdb"]["published"]["rows"]);
+    assert_eq!(counted, (&json!(10_000), &json!(rows)));
+    assert_eq!(count(&replayed(log), "trade") as i64, rows);
+    let journal = place.folder.path().join("journal");
+    let verify = ["journal", "verify", journal.to_str().unwrap(), "--format", "json"];
+    let verified: Json = serde_json::from_slice(&tapeline(&verify).output().unwrap().stdout).unwrap();
+    assert_eq!((&verified["ticks"], &verified["missing"]), (&report["ticks"], &json!(0)));
 }
 
 /// The next day's log cannot be created; everything else continues.

@@ -368,9 +368,13 @@ impl Publishing {
 #[cfg(test)]
 mod tests {
     use tapeline_kdb::{Encoder, Message, MessageKind};
+    use tapeline_plant::Items;
+    use tapeline_plant::tick::Tick;
+    use tapeline_ring::{Name, Options, Poll, Publisher, Start, Subscriber};
     use tapeline_tickerplant::{Column, Local, Outlets, Rights, Schema, SessionId, Settings, Tickerplant};
 
     use super::*;
+    use crate::numbering::Numbering;
 
     struct Out(Giving);
 
@@ -382,27 +386,37 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_finds_no_room_waits_in_its_order() {
+    /// A tickerplant with one publisher, and at most `most` updates queued for the plant's thread.
+    fn scene(most: usize, lending: Lending) -> (Tickerplant, Out, Publishing) {
         let column = |name: &str, kind| Column { name: name.into(), kind };
         let columns = vec![column("time", Type::TIMESPAN), column("sym", Type::SYMBOL)];
         let settings =
             Settings { passes_on: true, ..Settings::new(vec![Schema::new("t", columns).unwrap()]) };
-        let mut plant = Tickerplant::new(settings, 0);
-        plant.open(SessionId(0), Rights::all(1), false);
-        let channel = RowChannel::new(3);
+        let mut tickerplant = Tickerplant::new(settings, 0);
+        tickerplant.open(SessionId(0), Rights::all(1), false);
+        let tables = vec![Saying::default()];
         let (giving, publishing) =
-            open_for((1, Lending::default()), vec![Saying::default()], ".X".to_owned(), channel, 1 << 10);
-        let mut out = Out(giving);
+            open_for((most, lending), tables, ".X".to_owned(), RowChannel::new(3), 1 << 10);
+        (tickerplant, Out(giving), publishing)
+    }
+
+    /// The publisher sends a row.
+    fn send(tickerplant: &mut Tickerplant, symbol: &[u8], out: &mut Out) {
+        let mut room = [0; 64];
+        let mut message = Encoder::message(&mut room, MessageKind::Sync).unwrap();
+        message.list(3).unwrap();
+        [b".u.upd".as_slice(), b"t"].into_iter().for_each(|name| message.symbol(name).unwrap());
+        message.list(1).unwrap();
+        message.symbol(symbol).unwrap();
+        let len = message.finish().unwrap();
+        tickerplant.receive(SessionId(0), &Message::parse(&room[..len]).unwrap(), Local(0), out);
+    }
+
+    #[test]
+    fn what_finds_no_room_waits_in_its_order() {
+        let (mut tickerplant, mut out, publishing) = scene(1, Lending::default());
         for symbol in [b"A", b"B", b"C", b"D"] {
-            let mut room = [0; 64];
-            let mut message = Encoder::message(&mut room, MessageKind::Sync).unwrap();
-            message.list(3).unwrap();
-            [b".u.upd".as_slice(), b"t"].into_iter().for_each(|name| message.symbol(name).unwrap());
-            message.list(1).unwrap();
-            message.symbol(symbol).unwrap();
-            let len = message.finish().unwrap();
-            plant.receive(SessionId(0), &Message::parse(&room[..len]).unwrap(), Local(0), &mut out);
+            send(&mut tickerplant, symbol, &mut out);
         }
         assert_eq!((out.0.taken, out.0.has_room()), (4, false));
         let mut names = Vec::new();
@@ -416,5 +430,52 @@ mod tests {
         assert!(out.0.has_room());
         out.0.set_behind(true);
         assert!(!out.0.has_room());
+    }
+
+    #[test]
+    fn rows_become_ticks_here_while_the_plants_thread_sleeps_and_no_reader_is_waited_for() {
+        let name: Name = format!("test-lending-{}", std::process::id()).parse().unwrap();
+        let ring = Publisher::open(&name, &Options { capacity: 1 << 16, ..Options::default() }).unwrap();
+        let mut slow = Subscriber::join(&name, Start::Newest).unwrap();
+        let publish = RingPublish::new(ring, Box::new(|_, _| panic!("this thread waited for a reader")));
+        let lending = Lending::default();
+        let (mut tickerplant, mut out, publishing) = scene(4_096, lending.clone());
+        let sequencer = Sequencer::new(1, Items::new(10), publish);
+        let mut numbering = Numbering { sequencer, rows: Some(publishing), refused: None };
+        let clock = Clock::calibrate();
+        let rows = |numbering: &Numbering| numbering.rows.as_ref().unwrap().report().rows;
+        send(&mut tickerplant, b"A", &mut out);
+        assert!(!out.0.publish(&clock), "the plant's thread is awake and has the sequencer");
+        assert_eq!(rows(&numbering), 0);
+        send(&mut tickerplant, b"B", &mut out);
+        numbering = lending.during(numbering, || {
+            assert!(out.0.publish(&clock));
+            assert!(!out.0.publish(&clock), "nothing is left");
+        });
+        assert_eq!(rows(&numbering), 2);
+        // This thread reads what it has published, another reader nothing: the plant's thread, which can wait, gets the row for which
+        // the ring has no capacity.
+        let mut sent = 2;
+        numbering = lending.during(numbering, || {
+            while {
+                out.0.has_come_back(sent);
+                send(&mut tickerplant, b"B", &mut out);
+                sent += 1;
+                out.0.publish(&clock)
+            } {}
+        });
+        assert!(sent > 100 && rows(&numbering) == sent - 1, "{sent}");
+        let mut read = 0;
+        while let Poll::Frame(frame) = slow.next() {
+            let tick = Tick::parse(frame.bytes()).unwrap();
+            read += 1;
+            assert_eq!(tick.header.seq.0, read);
+            // The first tick is the channel's state.
+            assert_eq!(tick.name, ["", "A.X", "B.X"][(read - 1).min(2) as usize]);
+        }
+        out.0.has_come_back(sent);
+        send(&mut tickerplant, b"B", &mut out);
+        numbering = lending.during(numbering, || assert!(out.0.publish(&clock)));
+        assert_eq!(rows(&numbering), sent + 1);
     }
 }
