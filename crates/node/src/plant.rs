@@ -515,7 +515,8 @@ impl Running {
             sequencer.consolidate(nbbo);
         }
         running.write_note(&mut sequencer);
-        Ok((running, Numbering { sequencer, rows, refused: None }))
+        let numbering = Numbering { sequencer, clock, rows, meanwhile: 0, refused: None };
+        Ok((running, numbering))
     }
 
     /// Takes datagrams and publishes ticks until a stop is requested or every session has ended.
@@ -541,6 +542,7 @@ impl Running {
                     match &self.lending {
                         // Under a lease, nothing is published before this thread has looked at it.
                         Some(lending) if config.term.is_none() => {
+                            numbering.clock = self.clock;
                             numbering = lending.during(numbering, || self.sleep());
                         }
                         _ => self.sleep(),
@@ -596,8 +598,8 @@ impl Running {
 
     /// Takes what has arrived from every input, and publishes it. Returns how much that was.
     fn take_input(&mut self, numbering: &mut Numbering) -> Result<usize, Refused> {
-        let Numbering { sequencer, rows, .. } = numbering;
-        let mut taken = 0;
+        let Numbering { sequencer, rows, meanwhile, .. } = numbering;
+        let mut taken = std::mem::take(meanwhile);
         for inlet in &mut self.inlets {
             let (channel, clock) = (&mut inlet.channel, &self.clock);
             let truncated = &mut self.truncated;

@@ -350,8 +350,7 @@ impl Server {
 
     /// Has rows published that were passed on. Returns whether this thread has published them.
     pub(crate) fn publish_passed_on(&mut self) -> bool {
-        let clock = &self.clock;
-        self.onward.as_mut().is_some_and(|onward| onward.publish(clock))
+        self.onward.as_mut().is_some_and(Giving::publish)
     }
 
     /// Serves clients that have sent something, after sleeping at most `sleep`. Returns whether there was

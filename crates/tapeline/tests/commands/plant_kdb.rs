@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use kdb_client::{Client, logged, zone};
 use serde_json::{Value as Json, json};
@@ -548,14 +547,10 @@ fn rows_and_a_feed_share_one_sequence() {
     assert!(tapeline(&write).output().unwrap().status.success());
     let (mut rdb, mut feed) = (Client::tcp(address), Client::tcp(address));
     rdb.ask(".u.sub[`trade;`]");
-    let is_sent = AtomicBool::new(false);
     let mut rows = 0;
     std::thread::scope(|threads| {
-        threads.spawn(|| {
-            place.replay(&day, 0);
-            is_sent.store(true, Ordering::Relaxed);
-        });
-        while !is_sent.load(Ordering::Relaxed) || rows < 100 {
+        let replay = threads.spawn(|| place.replay(&day, 0));
+        while !replay.is_finished() || rows < 100 {
             publish(&mut feed, rows..rows + 1, "x");
             assert_eq!(ask_to_publish(&mut feed, rows + 1..rows + 3, "x"), Value::null());
             assert_eq!((sizes(&rdb.next()), sizes(&rdb.next())), (vec![rows], vec![rows + 1, rows + 2]));

@@ -27,8 +27,9 @@ const QUEUE_BYTES: usize = 4 << 20;
 /// Rows published per turn; one update may exceed it.
 const BATCH: usize = 4_096;
 /// Maximum bytes on the ring of rows that this thread publishes in place of the plant's, in ticks that it has not read back:
-/// with more, two threads that work at the same time are faster than one.
+/// with more, two threads that work at the same time are faster than one, until there are few.
 const PUBLISHED_HERE: usize = 64 << 10;
+const FEW: usize = 4 << 10;
 /// Maximum rows of an update: the feeds wait while they are published.
 const MOST_ROWS: usize = 65_536;
 /// Maximum bytes of a row's fields.
@@ -92,8 +93,13 @@ pub struct Giving {
     is_behind: bool,
     /// The number of the last update taken, counted from 1.
     pub(crate) taken: u64,
-    /// Bytes on the ring of the updates that were sent and have not come back, at most.
+    /// Bytes on the ring of each update that was sent and has not come back, in order, and of all together.
+    sent: VecDeque<usize>,
     on_their_way: usize,
+    /// The last update that has come back.
+    come_back: u64,
+    /// So many bytes are on their way that the plant's thread publishes.
+    is_crowded: bool,
     /// Updates were sent, and nobody was told to publish them.
     is_untold: bool,
     lending: Lending,
@@ -149,7 +155,10 @@ fn open_for(
         held: VecDeque::new(),
         is_behind: false,
         taken: 0,
+        sent: VecDeque::new(),
         on_their_way: 0,
+        come_back: 0,
+        is_crowded: false,
         is_untold: false,
         lending,
         kept: VecDeque::new(),
@@ -228,12 +237,11 @@ impl Giving {
 
     /// Has the updates published that were sent since the last call: here if the plant's thread sleeps and they are few, else
     /// by that thread. Returns whether they were published here.
-    pub(crate) fn publish(&mut self, clock: &Clock) -> bool {
+    pub(crate) fn publish(&mut self) -> bool {
         if !mem::take(&mut self.is_untold) {
             return false;
         }
-        let is_done =
-            self.on_their_way <= PUBLISHED_HERE && self.lending.publish_rows(self.on_their_way, clock);
+        let is_done = self.lending.publish_rows(self.on_their_way);
         if !is_done {
             self.plant.unpark();
         }
@@ -241,10 +249,14 @@ impl Giving {
     }
 
     /// The update with this number has come back from the ring, and all before it.
-    pub(crate) const fn has_come_back(&mut self, number: u64) {
-        if number == self.taken {
-            self.on_their_way = 0;
+    pub(crate) fn has_come_back(&mut self, number: u64) {
+        while self.come_back < number
+            && let Some(bytes) = self.sent.pop_front()
+        {
+            self.come_back += 1;
+            self.on_their_way -= bytes;
         }
+        self.is_crowded &= self.on_their_way > FEW;
     }
 
     /// The rows of the update with this number, to publish them, if they were kept. Rows of updates before it are
@@ -318,9 +330,11 @@ impl Giving {
         let bytes = update.ring_bytes();
         match self.to.try_send(update) {
             Ok(()) => {
+                self.sent.push_back(bytes);
                 self.on_their_way += bytes;
-                self.is_untold = self.on_their_way <= PUBLISHED_HERE;
-                if !self.is_untold {
+                self.is_crowded |= self.on_their_way > PUBLISHED_HERE;
+                self.is_untold = !self.is_crowded;
+                if self.is_crowded {
                     self.plant.unpark();
                 }
                 None
@@ -441,18 +455,18 @@ mod tests {
         let lending = Lending::default();
         let (mut tickerplant, mut out, publishing) = scene(4_096, lending.clone());
         let sequencer = Sequencer::new(1, Items::new(10), publish);
-        let mut numbering = Numbering { sequencer, rows: Some(publishing), refused: None };
-        let clock = Clock::calibrate();
+        let (rows, clock) = (Some(publishing), Clock::calibrate());
+        let mut numbering = Numbering { sequencer, clock, rows, meanwhile: 0, refused: None };
         let rows = |numbering: &Numbering| numbering.rows.as_ref().unwrap().report().rows;
         send(&mut tickerplant, b"A", &mut out);
-        assert!(!out.0.publish(&clock), "the plant's thread is awake and has the sequencer");
+        assert!(!out.0.publish(), "the plant's thread is awake and has the sequencer");
         assert_eq!(rows(&numbering), 0);
         send(&mut tickerplant, b"B", &mut out);
         numbering = lending.during(numbering, || {
-            assert!(out.0.publish(&clock));
-            assert!(!out.0.publish(&clock), "nothing is left");
+            assert!(out.0.publish());
+            assert!(!out.0.publish(), "nothing is left");
         });
-        assert_eq!(rows(&numbering), 2);
+        assert_eq!((rows(&numbering), numbering.meanwhile), (2, 1));
         // This thread reads what it has published, another reader nothing: the plant's thread, which can wait, gets the row for which
         // the ring has no capacity.
         let mut sent = 2;
@@ -461,7 +475,7 @@ mod tests {
                 out.0.has_come_back(sent);
                 send(&mut tickerplant, b"B", &mut out);
                 sent += 1;
-                out.0.publish(&clock)
+                out.0.publish()
             } {}
         });
         assert!(sent > 100 && rows(&numbering) == sent - 1, "{sent}");
@@ -475,7 +489,7 @@ mod tests {
         }
         out.0.has_come_back(sent);
         send(&mut tickerplant, b"B", &mut out);
-        numbering = lending.during(numbering, || assert!(out.0.publish(&clock)));
+        numbering = lending.during(numbering, || assert!(out.0.publish()));
         assert_eq!(rows(&numbering), sent + 1);
     }
 }
