@@ -26,7 +26,7 @@ fn send(rate: u64, seconds: u64, clock: &Clock, mut each: impl FnMut(&[u8])) {
 }
 
 /// What the receiver has seen.
-struct Received {
+pub(crate) struct Received {
     latency: Recorder,
     begun: Option<Nanos>,
     last: Nanos,
@@ -34,11 +34,11 @@ struct Received {
 }
 
 impl Received {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { latency: Recorder::new(), begun: None, last: Nanos(0), count: 0 }
     }
 
-    fn take(&mut self, message: &[u8], now: Nanos) {
+    pub(crate) fn take(&mut self, message: &[u8], now: Nanos) {
         let sent = message.first_chunk().map_or(now, |sent| Nanos(u64::from_le_bytes(*sent)));
         let begun = *self.begun.get_or_insert(now);
         (self.last, self.count) = (now, self.count + 1);
@@ -47,7 +47,7 @@ impl Received {
         }
     }
 
-    fn turn(self, sent: u64) -> Turn {
+    pub(crate) fn turn(self, sent: u64) -> Turn {
         let elapsed = self.last.since(self.begun.unwrap_or(self.last)).max(1);
         let rate_hz = self.count as f64 * 1e9 / elapsed as f64;
         Turn { latency: self.latency, rate_hz, lost: sent - self.count, recovered: 0 }
@@ -86,7 +86,7 @@ pub(crate) fn aeron(folder: &std::path::Path, rate: u64, seconds: u64) -> anyhow
     let folder = folder.join("aeron-bare");
     let driver = EmbeddedAeronDriver::start(Some(&folder))?;
     let free = UdpReceiver::open(&ReceiveOptions::new(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)))?;
-    let channel = format!("aeron:udp?endpoint={}|term-length=4m", free.local_address());
+    let channel = format!("aeron:udp?endpoint={}", free.local_address());
     drop(free);
     let options = AeronOptions { channel, stream: 14_040, folder: Some(driver.folder().to_owned()) };
     let (mut sender, mut receiver) = (AeronSender::new(&options)?, AeronReceiver::new(&options)?);

@@ -1,4 +1,4 @@
-//! The bridge between two plants on one machine, by carrier and rate, beside bare datagrams of the same length.
+//! The bridge between two plants on one machine, by carrier and rate, beside a bare relay, and bare datagrams of the same length.
 //!
 //! ```text
 //! cargo bench -p tapeline --bench bridge -- [--to PAGE] [--turns N] [--seconds S] [--rates R,R] [--only CARRIER,…] [--archive JAR]
@@ -18,6 +18,7 @@ mod plants;
 #[path = "../hub/process.rs"]
 #[allow(dead_code, reason = "the other bench asks what a plant said when it was ready")]
 mod process;
+mod relay;
 mod stalled;
 #[path = "../hub/turns.rs"]
 #[allow(dead_code, reason = "the other benches compare pairs")]
@@ -81,6 +82,8 @@ enum Carrier {
     BareAeron,
     /// The ring of the plant above, without a bridge.
     Ring,
+    /// The rings, sockets and threads of [`Self::Datagrams`], without plants.
+    BareRelay,
     /// Two lines of MoldUDP64.
     Datagrams,
     /// One line of MoldUDP64 that loses one datagram of [`LOST_OF`].
@@ -165,6 +168,7 @@ fn main() -> anyhow::Result<()> {
                     Carrier::BareDatagrams => bare::datagrams(*rate, seconds),
                     #[cfg(feature = "aeron")]
                     Carrier::BareAeron => bare::aeron(folder.path(), *rate, seconds),
+                    Carrier::BareRelay => relay::turn(*rate, seconds),
                     _ => Plants::begin(*carrier, folder.path(), &day).and_then(Plants::measure),
                 };
                 let told = told.with_context(|| format!("{carrier:?} at {rate} ticks/s"))?;

@@ -31,6 +31,7 @@ fn name(carrier: Carrier) -> String {
         #[cfg(feature = "aeron")]
         Carrier::BareAeron => "bare Aeron".to_owned(),
         Carrier::Ring => "ring, no bridge".to_owned(),
+        Carrier::BareRelay => "bare relay, two lines".to_owned(),
         Carrier::Datagrams => "MoldUDP64, two lines".to_owned(),
         Carrier::LossyLine => format!("one line that loses 1 of {LOST_OF}"),
         Carrier::LossyLines => format!("two lines that lose 1 of {LOST_OF} each"),
@@ -50,10 +51,11 @@ fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environme
          ```text\n{}\n```\n\n\
          Two plants of the binary on one machine, over loopback, and a reader of the ring below; all of them sleep while there is nothing to do. Every message of a simulated exchange (500 \
          symbols) is a tick, with the message in it. The time is from the tick being written to the ring above until the reader has it: ring, bridge, \
-         carrier, plant below, ring. *ring, no bridge* is the same reader at the plant above. *bare*: one message of a tick's length after the other, from a thread to \
+         carrier, plant below, ring. *ring, no bridge* is the same reader at the plant above. *bare relay*: the rings, sockets, threads and sleeps of the bridge in one process, \
+         and nothing of what plants do, so the limit of this machine for a bridge whose threads sleep; the ratio is to its p50. The other *bare* ones: one message of a tick's length after the other, from a thread to \
          a thread; with datagrams up to {} a second, with Aeron, which packs them, as many as its flow control takes.\n\n\
          *Lost*: ticks that the reader did not get, in all turns. *Again*: ticks that came again on request, in all turns; lines with equal loss lose different datagrams.\n\n\
-         | ticks/s | carrier | p50, µs | p99, µs | p99.9, µs | p50 by that of bare datagrams | received, thousand/s | lost | again |\n\
+         | ticks/s | carrier | p50, µs | p99, µs | p99.9, µs | p50 by the bare relay's | received, thousand/s | lost | again |\n\
          |---:|---|---|---|---|---|---|---:|---:|",
         environment.trim_end(),
         thousands(MOST_BARE),
@@ -63,13 +65,13 @@ fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environme
             let us = |turn: &Turn| turn.latency.value_at(rank).map_or(f64::NAN, |ns| ns as f64 / 1e3);
             of_carrier.iter().map(us).collect()
         };
-        let bare = turns.get(&(*rate, Carrier::BareDatagrams)).filter(|_| *carrier != Carrier::BareDatagrams);
-        let by_bare = bare.map_or_else(String::new, |bare| {
-            let bare: Vec<f64> = bare
+        let relay = turns.get(&(*rate, Carrier::BareRelay)).filter(|_| *carrier != Carrier::BareRelay);
+        let by_relay = relay.map_or_else(String::new, |relay| {
+            let relay: Vec<f64> = relay
                 .iter()
                 .map(|turn| turn.latency.value_at(0.5).map_or(f64::NAN, |ns| ns as f64 / 1e3))
                 .collect();
-            spread(&ratios(&at(0.5), &bare), 2)
+            spread(&ratios(&at(0.5), &relay), 2)
         });
         let kept_up = of_carrier.iter().filter(|turn| turn.latency.value_at(0.5).is_some()).count();
         let received = if kept_up == of_carrier.len() {
@@ -79,7 +81,7 @@ fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environme
         };
         writeln!(
             page,
-            "| {} | {} | {} | {} | {} | {by_bare} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {by_relay} | {} | {} | {} |",
             thousands(*rate),
             name(*carrier),
             spread(&at(0.5), 1),

@@ -140,7 +140,7 @@ fn bridge(carrier: Carrier, folder: &Path) -> anyhow::Result<Bridge> {
         }
         #[cfg(feature = "aeron")]
         Carrier::Aeron => {
-            let key = format!("aeron = \"aeron:udp?endpoint={}|term-length=4m\"", unbound()?);
+            let key = format!("aeron = \"aeron:udp?endpoint={}\"", unbound()?);
             line([key.clone(), key]);
             for (tables, name) in [(&mut above, "aeron-above"), (&mut below, "aeron-below")] {
                 let folder = folder.join(name);
