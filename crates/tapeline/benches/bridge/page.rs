@@ -52,7 +52,7 @@ fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environme
          Two plants of the binary on one machine, over loopback, and a reader of the ring below; all of them sleep while there is nothing to do. Every message of a simulated exchange (500 \
          symbols) is a tick, with the message in it. The time is from the tick being written to the ring above until the reader has it: ring, bridge, \
          carrier, plant below, ring. *ring, no bridge* is the same reader at the plant above. *bare relay*: the rings, sockets, threads and sleeps of the bridge in one process, \
-         and nothing of what plants do, so the limit of this machine for a bridge whose threads sleep; the ratio is to its p50. The other *bare* ones: one message of a tick's length after the other, from a thread to \
+         and nothing of what plants do: what this machine takes for a bridge whose threads sleep, from turn to turn more or less, as the bridge does; the ratio is to its p50. The other *bare* ones: one message of a tick's length after the other, from a thread to \
          a thread; with datagrams up to {} a second, with Aeron, which packs them, as many as its flow control takes.\n\n\
          *Lost*: ticks that the reader did not get, in all turns. *Again*: ticks that came again on request, in all turns; lines with equal loss lose different datagrams.\n\n\
          | ticks/s | carrier | p50, µs | p99, µs | p99.9, µs | p50 by the bare relay's | received, thousand/s | lost | again |\n\

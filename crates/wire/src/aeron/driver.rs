@@ -21,8 +21,9 @@ const WINDOW_BYTES: usize = 2 << 20;
 
 /// Aeron's media driver, on one thread of this process. Ends when it is dropped, and removes its files.
 ///
-/// Variables of the environment such as `AERON_SOCKET_SO_RCVBUF` have the effect that they have for `aeronmd`. Without them the window of a receiver
-/// and the buffers of sockets are 2 MiB, or what the system allows (`net.core.rmem_max`, `net.core.wmem_max`).
+/// Variables of the environment such as `AERON_SOCKET_SO_RCVBUF` have the effect that they have for `aeronmd`. Of the window of a receiver
+/// and the buffers of sockets, each for which there is none is 2 MiB, or what the system allows (`net.core.rmem_max`, `net.core.wmem_max`). The driver refuses a
+/// channel whose own `so-rcvbuf` is less than the window, unless it has a `rcv-wnd` too.
 #[derive(Debug)]
 pub struct EmbeddedAeronDriver {
     folder: PathBuf,
@@ -86,10 +87,13 @@ fn widen(context: &AeronDriverContext) -> Result<(), AeronCError> {
     if is_free("AERON_SOCKET_SO_SNDBUF") && sent > context.get_socket_so_sndbuf() {
         context.set_socket_so_sndbuf(sent)?;
     }
-    let is_wider = received > context.get_rcv_initial_window_length();
-    if is_free("AERON_SOCKET_SO_RCVBUF") && is_free("AERON_RCV_INITIAL_WINDOW_LENGTH") && is_wider {
+    if is_free("AERON_SOCKET_SO_RCVBUF") && received > context.get_socket_so_rcvbuf() {
         context.set_socket_so_rcvbuf(received)?;
-        context.set_rcv_initial_window_length(received)?;
+    }
+    // With a window that the socket cannot hold, the driver would not start.
+    let window = received.min(context.get_socket_so_rcvbuf());
+    if is_free("AERON_RCV_INITIAL_WINDOW_LENGTH") && window > context.get_rcv_initial_window_length() {
+        context.set_rcv_initial_window_length(window)?;
     }
     Ok(())
 }
