@@ -79,12 +79,12 @@ pub(crate) fn datagrams(rate: u64, seconds: u64) -> anyhow::Result<Turn> {
 
 /// A publication and a subscription of Aeron, with a media driver of this process; the receiver polls, and yields its core in between.
 #[cfg(feature = "aeron")]
-pub(crate) fn aeron(folder: &std::path::Path, rate: u64, seconds: u64) -> anyhow::Result<Turn> {
+pub(crate) fn aeron(rate: u64, seconds: u64) -> anyhow::Result<Turn> {
     use tapeline_wire::aeron::{AeronOptions, AeronReceiver, AeronSender, EmbeddedAeronDriver};
 
     let clock = Clock::calibrate();
-    let folder = folder.join("aeron-bare");
-    let driver = EmbeddedAeronDriver::start(Some(&folder))?;
+    let folder = crate::plants::drivers()?;
+    let driver = EmbeddedAeronDriver::start(Some(&folder.path().join("aeron-bare")))?;
     let free = UdpReceiver::open(&ReceiveOptions::new(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)))?;
     let channel = format!("aeron:udp?endpoint={}", free.local_address());
     drop(free);

@@ -167,7 +167,7 @@ fn main() -> anyhow::Result<()> {
                 let told = match carrier {
                     Carrier::BareDatagrams => bare::datagrams(*rate, seconds),
                     #[cfg(feature = "aeron")]
-                    Carrier::BareAeron => bare::aeron(folder.path(), *rate, seconds),
+                    Carrier::BareAeron => bare::aeron(*rate, seconds),
                     Carrier::BareRelay => relay::turn(*rate, seconds),
                     _ => Plants::begin(*carrier, folder.path(), &day).and_then(Plants::measure),
                 };

@@ -14,6 +14,7 @@ use tapeline_perf::path::{Ending, Hop, Meter, PathReport};
 use tapeline_plant::Note;
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_ring::{Name, Start, Subscriber, Wait};
+use tempfile::TempDir;
 
 use crate::lossy::Lossy;
 use crate::process::PlantProcess;
@@ -91,6 +92,8 @@ pub(crate) struct Plants {
     below: Option<Plant>,
     /// Lines that lose datagrams.
     _lossy: Vec<Lossy>,
+    /// The folder of media drivers.
+    _drivers: Option<TempDir>,
 }
 
 /// The tables of a bridge: those of the plant above, and of the plant below.
@@ -98,6 +101,13 @@ struct Bridge {
     above: String,
     below: String,
     lossy: Vec<Lossy>,
+    drivers: Option<TempDir>,
+}
+
+/// A folder for media drivers: in memory, as Aeron's own.
+#[cfg(feature = "aeron")]
+pub(crate) fn drivers() -> std::io::Result<TempDir> {
+    tempfile::tempdir_in("/dev/shm")
 }
 
 fn bridge(carrier: Carrier, folder: &Path) -> anyhow::Result<Bridge> {
@@ -105,6 +115,8 @@ fn bridge(carrier: Carrier, folder: &Path) -> anyhow::Result<Bridge> {
     let mut above = format!("[bridge]\nplant = \"UP\"\nport = {}\n", server.port());
     let mut below = format!("[[upstream]]\nplant = \"UP\"\nserver = \"{server}\"\nstale_after = \"0s\"\n");
     let mut lossy = Vec::new();
+    #[cfg_attr(not(feature = "aeron"), expect(unused_mut, reason = "nobody else has drivers"))]
+    let mut drivers = None;
     let mut line = |keys: [String; 2]| {
         above.push_str(&format!("[[bridge.line]]\n{}\n", keys[0]));
         below.push_str(&format!("[[upstream.line]]\n{}\n", keys[1]));
@@ -142,14 +154,15 @@ fn bridge(carrier: Carrier, folder: &Path) -> anyhow::Result<Bridge> {
         Carrier::Aeron => {
             let key = format!("aeron = \"aeron:udp?endpoint={}\"", unbound()?);
             line([key.clone(), key]);
+            let folder = drivers.insert(self::drivers()?);
             for (tables, name) in [(&mut above, "aeron-above"), (&mut below, "aeron-below")] {
-                let folder = folder.join(name);
+                let folder = folder.path().join(name);
                 tables.push_str(&format!("[aeron]\nfolder = \"{}\"\nembedded = true\n", folder.display()));
             }
         }
         _ => {}
     }
-    Ok(Bridge { above, below, lossy })
+    Ok(Bridge { above, below, lossy, drivers })
 }
 
 impl Plants {
@@ -158,7 +171,7 @@ impl Plants {
         let feed = feed(day);
         if carrier == Carrier::Ring {
             let above = Plant::begin(folder, "above", &feed)?;
-            return Ok(Self { above, below: None, _lossy: Vec::new() });
+            return Ok(Self { above, below: None, _lossy: Vec::new(), _drivers: None });
         }
         let bridge = bridge(carrier, folder)?;
         // At once: a plant below joins before millions of ticks are gone.
@@ -168,7 +181,7 @@ impl Plants {
             (above.join().expect("a thread has panicked"), below)
         });
         let (above, below) = (above?, below?);
-        Ok(Self { above, below: Some(below), _lossy: bridge.lossy })
+        Ok(Self { above, below: Some(below), _lossy: bridge.lossy, _drivers: bridge.drivers })
     }
 
     /// Reads the last ring to its end.
