@@ -223,20 +223,19 @@ impl Outlet {
             }
             // Ticks that wait for the disk come before the ring's end.
             crate::error::ensure!(is_alive || self.place.is_held(), "the plant has died");
+            let longest = self.rows.server.nap().min(NAP);
             if self.are_rows_all && !self.place.is_held() && !self.rows.server.awaits_rows() {
                 // Ticks come from clients' input only, so the next turn waits for that: nobody has to wake this thread for it.
-                nap = self.rows.server.nap().min(NAP);
-                is_alive = self.place.subscriber().publisher_alive()?;
-                continue;
-            }
-            if self.place.is_held() {
-                // The ring has ticks, so waiting on it would return at once.
-                std::thread::sleep(WHILE_HELD);
+                nap = longest;
             } else {
-                let nap = self.rows.server.nap().min(NAP);
-                self.place.subscriber().wait_or(&self.socket_waker.bell, nap);
+                if self.place.is_held() {
+                    // The ring has ticks, so waiting on it would return at once.
+                    std::thread::sleep(WHILE_HELD);
+                } else {
+                    self.place.subscriber().wait_or(&self.socket_waker.bell, longest);
+                }
+                self.socket_waker.answer();
             }
-            self.socket_waker.answer();
             // A publisher releases the ring when it ends it: one more look distinguishes that from its death.
             is_alive = self.place.subscriber().publisher_alive()?;
         }
