@@ -27,16 +27,6 @@ pub(crate) struct Numbering {
     pub(crate) refused: Option<Refused>,
 }
 
-/// What a turn of the plant's thread found.
-pub(crate) enum PlantTurn {
-    /// Something has arrived: more may have by now.
-    Busy,
-    /// Nothing has arrived.
-    Idle,
-    /// The plant was stopped, or every session has ended.
-    Over,
-}
-
 /// Where the plant's thread leaves the sequencer while it sleeps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lending(Arc<Place>);

@@ -5,33 +5,28 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapeline_feed::book;
-use tapeline_feed::line::{self, Restart, Start};
 use tapeline_measure::{Clock, Nanos};
-use tapeline_plant::{
-    Channel, ChannelSettings, ItemSource, Items, Note, Refused, RingPublish, Seq, Sequencer, StampedBy,
-};
+use tapeline_plant::{ItemSource, Items, Note, Refused, RingPublish, Seq, Sequencer, StampedBy};
 use tapeline_ring::SubscriberId;
 use tapeline_wire::http::Server;
-use tapeline_wire::udp::{ReceiveOptions, UdpReceiver, wait_any, wait_any_or};
+use tapeline_wire::udp::{UdpReceiver, wait_any, wait_any_or};
 
 use crate::bridge::RunningBridge;
 use crate::certificates::CertificateWatch;
-use crate::config::{Config, Feed, Receive};
+use crate::config::{Config, Receive};
 use crate::error::Context;
 use crate::events::Events;
 use crate::hub::counting::HubFigures;
 use crate::hub::{Joining, RunningHub};
 use crate::image_server::RunningImageServer;
-use crate::inputs::feed_log::FeedLog;
-use crate::inputs::intake::{Complaints, LONGEST_SLEEP, Source};
-use crate::inputs::recorded::Recorded;
+use crate::inputs::inlet::Inlet;
+use crate::inputs::intake::{Complaints, LONGEST_SLEEP};
 use crate::inputs::recovery::Recovery;
-use crate::inputs::venue::{self, VenueInput};
+use crate::inputs::venue;
 use crate::journal::{Gate, RunningJournal};
 use crate::kdb::publishing::Publishing;
 use crate::kdb::{KdbReport, RunningKdb};
-use crate::numbering::{Lending, Numbering, PlantTurn, rows_of};
+use crate::numbering::{Lending, Numbering, rows_of};
 use crate::otlp::Otlp;
 use crate::readers::counting::{
     Counting, FeedFigures, LatestSnapshot, PlantFigures, Served, SnapshotWriter, snapshots_between,
@@ -53,8 +48,6 @@ const WAKE_EVERY: usize = 8;
 const WHILE_RECOVERING: Duration = Duration::from_micros(200);
 /// The longest sleep while the plant waits for other threads, which cannot wake it together with sockets.
 const BETWEEN_THREADS: Duration = Duration::from_micros(500);
-/// Bytes reserved for each message that may wait for recovery. ITCH messages have 30 on average.
-const WAITING_BYTES: usize = 48;
 /// How long a plant that was asked to stop still processes input that has arrived.
 const LAST_WORDS_NS: i64 = 500_000_000;
 /// A plant that stops waits for so long without input: a busy kernel may still have datagrams between sender and socket.
@@ -62,38 +55,14 @@ const QUIET_NS: i64 = 20_000_000;
 /// How often the clock is compared with the kernel's and the note is rewritten.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
-/// One feed with its sockets, or the file or the stream that takes their place.
-struct Inlet {
-    channel: Channel,
-    source: Source,
-    file: Option<Recorded>,
-    stream: Option<VenueInput>,
-    recovery: Option<Recovery>,
-    log: FeedLog,
-}
-
-impl Inlet {
-    /// Takes what comes from a file or a stream instead of lines; returns the number of messages.
-    fn take_beside_lines(
-        &mut self,
-        clock: &Clock,
-        to: &mut Sequencer<RingPublish>,
-    ) -> Result<usize, Refused> {
-        let played = match &mut self.file {
-            Some(file) => file.play(&mut self.channel, clock, to)?,
-            None => 0,
-        };
-        let received = match &mut self.stream {
-            Some(stream) => stream.turn(&mut self.channel, clock, to)?,
-            None => 0,
-        };
-        Ok(played + received)
-    }
-
-    /// Whether no more input is expected.
-    fn is_over(&self, now: Nanos) -> bool {
-        self.file.as_ref().map_or_else(|| self.channel.is_over(now), |file| file.is_over)
-    }
+/// What a turn of the plant's thread found.
+enum PlantTurn {
+    /// Something has arrived: more may have by now.
+    Busy,
+    /// Nothing has arrived.
+    Idle,
+    /// The plant was stopped, or every session has ended.
+    Over,
 }
 
 struct Running {
@@ -809,88 +778,5 @@ impl Running {
             sources.end();
         }
         sequencer.into_publisher().close().context("cannot end the plant's ring")
-    }
-}
-
-impl Inlet {
-    fn open(feed: &Feed, number: u16, config: &Config, events: &Events) -> Result<Self> {
-        let events = &events.with("feed", &feed.name);
-        let receivers = Self::receivers(feed, events)?;
-        let delay_ns = feed.reorder_time.as_nanos() as u64;
-        let recovery =
-            feed.recovery.as_ref().map(|recovery| Recovery::open(recovery, delay_ns, events)).transpose()?;
-        let mut channel = Channel::new(ChannelSettings {
-            number,
-            lines: feed.lines.len(),
-            stale_after_ns: feed.stale_after.as_nanos() as u64,
-            midnight_before: feed.midnight_before,
-            protocol: feed.protocol,
-            midnight: feed.midnight,
-            publish: config.publish,
-            arbitration: Self::arbitration(feed),
-            books: book::BookSettings::default(),
-        });
-        channel.name_items(&feed.suffix);
-        if let Some(symbols) = &feed.symbols {
-            channel.choose_symbols(symbols.clone());
-        }
-        if feed.market_by_order {
-            channel.publish_orders(book::BookSettings::default().max_orders);
-        }
-        let open = |file| Recorded::open(file, feed, config.publish, &mut channel, events);
-        let file = feed.file.as_ref().map(open).transpose()?;
-        let follow = |stream| VenueInput::start(stream, feed, &mut channel, events);
-        let stream = feed.stream.as_ref().map(follow).transpose()?;
-        let source = match &config.receive {
-            Receive::Thread(pool) if !receivers.is_empty() => {
-                Source::thread(receivers, pool, config.spin, &feed.name, events)?
-            }
-            _ => Source::inline(receivers),
-        };
-        Ok(Self { channel, source, file, stream, recovery, log: FeedLog::new(feed, events) })
-    }
-
-    /// Opens the sockets of a feed's lines.
-    fn receivers(feed: &Feed, events: &Events) -> Result<Vec<UdpReceiver>> {
-        feed.lines
-            .iter()
-            .map(|line| {
-                let options = ReceiveOptions {
-                    interface: line.interface.clone(),
-                    source: line.source,
-                    receive_buffer: feed.receive_buffer,
-                    ..ReceiveOptions::new(line.address)
-                };
-                let receiver = UdpReceiver::open(&options).map_err(|error| {
-                    let hint = error.hint().unwrap_or_default();
-                    let what =
-                        format!("feed {}, line {}: cannot receive on {}", feed.name, line.name, line.address);
-                    Error::hinted(what, hint).because(error)
-                })?;
-                if let Some(advice) = receiver.advice() {
-                    let events = events.with("line", &line.name);
-                    events.warning(format_args!("feed {}, line {}: {advice}", feed.name, line.name));
-                }
-                Ok(receiver)
-            })
-            .collect()
-    }
-
-    /// How a feed's lines are merged: how much waits for missing messages, and how long.
-    fn arbitration(feed: &Feed) -> line::ArbiterSettings {
-        let defaults = line::ArbiterSettings::default();
-        line::ArbiterSettings {
-            window_messages: feed.reorder_messages,
-            window_bytes: match feed.recovery {
-                Some(_) => defaults.window_bytes.max(WAITING_BYTES * feed.reorder_messages),
-                None => defaults.window_bytes,
-            },
-            window_age_ns: feed.reorder_time.as_nanos() as u64,
-            recovery_age_ns: feed.recovery.as_ref().map_or(0, |recovery| recovery.time.as_nanos() as u64),
-            expire_on_packet: false,
-            start: if feed.from_one { Start::FromOne } else { Start::First },
-            restart: if feed.restart { defaults.restart } else { Restart::Ignore },
-            ..defaults
-        }
     }
 }

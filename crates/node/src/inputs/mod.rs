@@ -2,6 +2,7 @@
 //!
 //! | file | owns |
 //! |---|---|
+//! | `inlet.rs` | a feed: its lines, file or stream, with its recovery and its log |
 //! | `intake.rs` | a feed's lines: sockets, and the pool between two threads |
 //! | `feed_log.rs` | a feed's changes of state and its losses, for the operator |
 //! | `recovery.rs`, `recovery`, `soup.rs` | missing messages: requests over UDP and SoupBinTCP |
@@ -12,6 +13,7 @@
 //! | `queue.rs` | demand of clients on its way to the sources, and rows of kdb+ clients |
 
 pub(crate) mod feed_log;
+pub(crate) mod inlet;
 pub(crate) mod intake;
 pub mod queue;
 pub(crate) mod recorded;
