@@ -253,6 +253,7 @@ impl Outlet {
             Taken::Gone(count) => {
                 rows.report.missing += count;
                 signs.missing.fetch_add(count, Ordering::Relaxed);
+                rows.server.has_lost_rows();
             }
         })?;
         mem::replace(&mut rows.day, Ok(()))?;

@@ -142,6 +142,15 @@ impl Client {
         Self { frames, stage, since, passed: 0, asks: None, is_behind: false, held: 0 }
     }
 
+    /// A message of the client was handled, before which this many updates of all clients had been passed on.
+    const fn has_passed(&mut self, before: u64, onward: Option<&Giving>) {
+        if let Some(onward) = onward
+            && onward.taken > before
+        {
+            self.passed = onward.taken;
+        }
+    }
+
     /// Whether the client has exceeded the time to log in. A client whose password is being checked has sent
     /// its login, and is not responsible for how long the check takes.
     fn is_silent(&self, now: Nanos) -> bool {
@@ -386,10 +395,10 @@ impl Server {
             self.published = now;
             self.plant.publish_all(&mut Out::to(&mut self.streams));
         }
+        has_come |= self.check_passwords()?;
         // Everything that left for a socket since the last turn is in the log now.
         self.write_log()?;
         self.streams.flush();
-        self.check_passwords()?;
         if now.since(self.housekept) >= HOUSEKEEPING_NS {
             self.housekept = now;
             self.keep_house(now);
@@ -575,11 +584,10 @@ impl Server {
             }
             let (plant, streams, onward) = (&mut self.plant, &mut self.streams, &mut self.onward);
             let taken = message.body.len();
+            let passed = onward.as_ref().map_or(0, |onward| onward.taken);
             let (answer, sent) = hand_over(&message, id, (local, now), plant, streams, onward.as_mut());
             his += self.spent.add(taken, sent);
-            if let Some(onward) = onward {
-                client.passed = onward.taken;
-            }
+            client.has_passed(passed, onward.as_ref());
             if let Some(answer) = answer {
                 client.asks = Some(Asks::Answer(answer));
                 self.asking.push(id);
@@ -596,6 +604,17 @@ impl Server {
             onward.has_come_back(number);
         }
         self.answer();
+    }
+
+    /// Ticks were lost before they were read, and rows that are on their way may be among them. Nobody may be told that those are in the log: their
+    /// publishers are disconnected.
+    pub(crate) fn has_lost_rows(&mut self) {
+        let on_their_way = |client: &Client| client.passed > self.published_up_to;
+        let of_lost: Vec<_> =
+            self.clients.iter().filter(|(_, client)| on_their_way(client)).map(|(id, _)| *id).collect();
+        for id in of_lost {
+            self.turn_away(id, "rows that it has published may be lost: the log cannot keep up");
+        }
     }
 
     /// Answers clients whose updates were published, as far as there is capacity for their questions.
@@ -621,12 +640,11 @@ impl Server {
                 }
                 Some(Asks::Question(kind, order, body)) => {
                     let message = Message { kind, order, body: &body };
+                    let passed = onward.as_ref().map_or(0, |onward| onward.taken);
                     let (answer, sent) =
                         hand_over(&message, *id, (local, now), plant, streams, onward.as_mut());
                     spent.add(body.len(), sent);
-                    if let Some(onward) = onward {
-                        client.passed = onward.taken;
-                    }
+                    client.has_passed(passed, onward.as_ref());
                     if let Some(answer) = answer {
                         client.asks = Some(Asks::Answer(answer));
                         return true;

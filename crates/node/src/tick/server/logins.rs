@@ -56,19 +56,18 @@ impl Server {
     }
 
     /// Takes the result of the password thread and gives it the next check.
-    pub(super) fn check_passwords(&mut self) -> crate::Result<()> {
-        let Some(worker) = &mut self.passwords else { return Ok(()) };
+    pub(super) fn check_passwords(&mut self) -> crate::Result<bool> {
+        let Some(worker) = &mut self.passwords else { return Ok(false) };
         let done = worker.done()?;
         if !worker.is_busy
             && let Some(check) = self.checks.next()
         {
             worker.begin(Job::Check(check));
         }
-        if let Some(Done::Checked(number, verdict)) = done {
-            self.waiting = self.waiting.saturating_sub(1);
-            self.checked(number, verdict);
-        }
-        Ok(())
+        let Some(Done::Checked(number, verdict)) = done else { return Ok(false) };
+        self.waiting = self.waiting.saturating_sub(1);
+        self.checked(number, verdict);
+        Ok(true)
     }
 
     /// A password was checked.

@@ -6,6 +6,8 @@ use tapeline_kdb::{Encoder, Refused, Type};
 use tapeline_tickerplant::{Column, Schema};
 
 use super::*;
+use crate::kdb::publishing::{self, Saying};
+use crate::numbering::Lending;
 
 #[test]
 fn only_who_says_nothing_is_silent() {
@@ -44,6 +46,11 @@ const NAMES: usize = 20_000;
 
 /// A tickerplant without a log, on a free port.
 fn open(change: impl FnOnce(&mut TickerplantConfig)) -> Server {
+    open_with(None, change)
+}
+
+/// The same, which passes rows of clients to a plant.
+fn open_with(onward: Option<Giving>, change: impl FnOnce(&mut TickerplantConfig)) -> Server {
     let column = |name: &str, kind| Column { name: name.into(), kind };
     let columns =
         vec![column("time", Type::TIMESPAN), column("sym", Type::SYMBOL), column("price", Type::FLOAT)];
@@ -62,7 +69,7 @@ fn open(change: impl FnOnce(&mut TickerplantConfig)) -> Server {
         access: None,
     };
     change(&mut config);
-    Server::open(config, "the configuration", None, &Events::default()).unwrap()
+    Server::open(config, "the configuration", onward, &Events::default()).unwrap()
 }
 
 /// A client that is logged in.
@@ -208,4 +215,45 @@ fn messages_that_never_end_are_bounded_over_all_connections() {
     while other.read(&mut [0; 64]).unwrap_or(0) == 0 {
         server.turn(SHORT_NAP).unwrap();
     }
+}
+
+/// A plant has not published the rows of one client when it loses ticks: that client gets no answer, and nobody else notices.
+#[test]
+fn whose_rows_may_be_lost_is_disconnected() {
+    let tables = vec![Saying::default()];
+    let (giving, _publishing) = publishing::open(tables, ".X".to_owned(), 3, 1 << 10, Lending::default());
+    let mut server = open_with(Some(giving), |_| {});
+    let (mut publisher, mut other) = (connect(&mut server), connect(&mut server));
+    let update = message(MessageKind::Sync, |out| {
+        out.list(3)?;
+        out.symbol(b".u.upd")?;
+        out.symbol(b"trade")?;
+        out.list(2)?;
+        out.symbols([b"A".as_slice()])?;
+        out.column(Type::FLOAT, [1.5_f64])
+    });
+    publisher.write_all(&update).unwrap();
+    while !server.awaits_rows() {
+        server.turn(SHORT_NAP).unwrap();
+    }
+    let query = message(MessageKind::Sync, |out| out.string(b".u.i"));
+    let mut ask = |server: &mut Server| {
+        other.write_all(&query).unwrap();
+        other.set_nonblocking(true).unwrap();
+        // One answer is of 17 bytes.
+        let mut got = 0;
+        while got < 17 {
+            server.turn(SHORT_NAP).unwrap();
+            got += other.read(&mut [0; 17]).unwrap_or(0);
+        }
+        other.set_nonblocking(false).unwrap();
+    };
+    // Twice: a question makes its client wait for nobody's rows.
+    ask(&mut server);
+    ask(&mut server);
+    assert_eq!(server.report().turned_away, 0);
+    server.has_lost_rows();
+    ask(&mut server);
+    assert_eq!(server.report().turned_away, 1);
+    assert_eq!(publisher.read(&mut [0; 64]).unwrap(), 0, "no answer, and the end");
 }
