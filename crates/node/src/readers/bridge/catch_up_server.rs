@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tapeline_feed::token_bucket::TokenBucket;
 use tapeline_journal::{Directory, From, Next as InJournal, Reader as JournalReader};
+use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Seq;
 use tapeline_plant::bridge::catch_up::{
@@ -50,6 +51,8 @@ const PATIENCE_NS: i64 = 5_000_000_000;
 const TOLD_AT_ONCE: usize = 16;
 /// How often the server checks that the plant is alive.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
+/// A plant that is no nearer to the last tick after this long is told of.
+const COMPARED_NS: i64 = 10_000_000_000;
 /// Images are made once for all plants that ask within this time.
 const SHARED_NS: i64 = 1_000_000_000;
 
@@ -151,6 +154,7 @@ struct Client {
     /// When the peer last took or sent bytes.
     moved: Nanos,
     sending: Option<Sent>,
+    distance: Distance,
     /// It is told that there are too many, and nothing else.
     is_one_too_many: bool,
     /// The connection ends behind what it is being sent.
@@ -158,6 +162,26 @@ struct Client {
     /// It has demands, and is not served here.
     has_demands: bool,
     is_over: bool,
+}
+
+/// How far behind the last tick a plant was when that was last compared.
+#[derive(Clone, Copy, Debug, Default)]
+struct Distance {
+    /// When, and how many ticks; `None` before the first comparison.
+    compared: Option<(Nanos, u64)>,
+    is_told: bool,
+}
+
+impl Distance {
+    /// Compares the distance every [`COMPARED_NS`]. Returns the one before, once, if it has not become less.
+    fn compare(&mut self, ticks: u64, now: Nanos) -> Option<u64> {
+        let (at, before) = *self.compared.get_or_insert((now, ticks));
+        if now.since(at) < COMPARED_NS {
+            return None;
+        }
+        self.compared = Some((now, ticks));
+        (ticks >= before && !std::mem::replace(&mut self.is_told, true)).then_some(before)
+    }
 }
 
 /// What is being sent to one plant.
@@ -310,6 +334,7 @@ impl CatchUpServer {
             bucket,
             moved: now,
             sending: None,
+            distance: Distance::default(),
             is_one_too_many,
             is_answered: is_one_too_many,
             has_demands: false,
@@ -370,6 +395,7 @@ impl CatchUpServer {
                 }
                 client.bucket.take(bytes.min(READY) as u64, now);
             }
+            self.compare(client, now);
             // It waits for its rate, or has something new to take.
             if client.stream.unsent() != before || !client.bucket.has(READY as u64, now) {
                 client.moved = now;
@@ -386,6 +412,26 @@ impl CatchUpServer {
         }
         crate::error::ensure!(now.since(client.moved) < PATIENCE_NS, "it takes nothing for 5 s");
         Ok(())
+    }
+
+    /// Tells of a plant that comes no nearer to the last tick.
+    fn compare(&self, client: &mut Client, now: Nanos) {
+        let Some(next) = client.sending.as_ref().and_then(Sent::follows_from) else { return };
+        let behind = (self.last.0 + 1).saturating_sub(next.0);
+        let Some(before) = client.distance.compare(behind, now) else { return };
+        let holds_back = if client.stream.unsent() < READY {
+            let (_, rate) = self.limits;
+            format!("catch_up_rate in [bridge] holds it back: {} bytes a second", thousands(rate))
+        } else {
+            "the network or that plant takes no more".to_owned()
+        };
+        let said = format_args!(
+            "bridge: the plant at {} does not become level: {} ticks behind, {} ten seconds ago; {holds_back}",
+            client.stream.peer_address(),
+            thousands(behind),
+            thousands(before),
+        );
+        self.events.peer(now, Kind::Bridge, Severity::Warning, said);
     }
 
     /// Answers a request, and determines what follows.
@@ -499,6 +545,12 @@ impl CatchUpServer {
 }
 
 impl Sent {
+    /// The first sequence that was not passed on, if the plant follows up to the last tick, and images are not what it gets just now.
+    fn follows_from(&self) -> Option<Seq> {
+        let gets_images = self.images.as_ref().is_some_and(|(images, _)| images.last < self.next);
+        (self.end.is_none() && !gets_images).then_some(self.next)
+    }
+
     /// Appends some of what follows. Returns whether that was the end.
     fn more(&mut self, out: &mut Vec<u8>) -> crate::Result<bool> {
         if let Some((images, sent)) = &mut self.images
@@ -551,4 +603,25 @@ fn images_at(kept: &mut KeptState, last: Seq, made: Nanos) -> ImagesAt {
         }
     });
     ImagesAt { made, last, bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plant_that_comes_no_nearer_is_told_of_once() {
+        let at = |seconds: u64| Nanos(1_000_000_000 * seconds);
+        let mut distance = Distance::default();
+        // Compared after ten seconds, and not before; nearer is well.
+        assert_eq!(
+            [(1, 900), (5, 2_000), (11, 899)].map(|(s, ticks)| distance.compare(ticks, at(s))),
+            [None; 3]
+        );
+        assert_eq!(
+            [(20, 950), (21, 899)].map(|(s, ticks)| distance.compare(ticks, at(s))),
+            [None, Some(899)]
+        );
+        assert_eq!(distance.compare(5_000, at(31)), None);
+    }
 }
