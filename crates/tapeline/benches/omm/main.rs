@@ -146,13 +146,19 @@ struct Bench {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let environment = Environment::read(&Clock::calibrate()).summary();
-    let found = arguments.rtsdk.filter(|folder| folder.join("bin/ConsPerf").is_file());
-    let tools = found.map(|folder| folder.join("bin").canonicalize()).transpose()?;
-    if tools.is_none() {
+    if let Some(folder) = &arguments.rtsdk {
+        // Not after half an hour.
+        anyhow::ensure!(
+            folder.join("bin/ConsPerf").is_file(),
+            "there is no bin/ConsPerf in {}; docs/interop.md says how LSEG's tools are built",
+            folder.display()
+        );
+    } else {
         eprintln!(
-            "omm: LSEG's rows are left out: no RTSDK=FOLDER with bin/ConsPerf; docs/interop.md says how they are built"
+            "omm: LSEG's rows are left out: no RTSDK=FOLDER; docs/interop.md says how its tools are built"
         );
     }
+    let tools = arguments.rtsdk.map(|folder| folder.join("bin").canonicalize()).transpose()?;
     let scratch = tempfile::tempdir()?;
     let base = match &arguments.keep {
         Some(keep) => {
