@@ -134,9 +134,9 @@ impl Plant {
         }
         let cpu = config.cpu;
         let pin = || cpu.map_or(Ok(()), tapeline_measure::pin);
-        // A thread inherits the CPU affinity of its creator, and a receiving thread must have a core of its
-        // own.
-        if matches!(config.receive, Receive::Inline) {
+        // A thread inherits the CPU affinity of its creator, and one that receives, from sockets or from a venue, must have a core of its own.
+        if matches!(config.receive, Receive::Inline) && config.feeds.iter().all(|feed| feed.stream.is_none())
+        {
             pin()?;
         }
         let excuses = beside.excuses;
