@@ -613,7 +613,7 @@ impl Server {
         let of_lost: Vec<_> =
             self.clients.iter().filter(|(_, client)| on_their_way(client)).map(|(id, _)| *id).collect();
         for id in of_lost {
-            self.turn_away(id, "rows that it has published may be lost: the log cannot keep up");
+            self.turn_away(id, "ticks were lost, and rows that it has published may be among them");
         }
     }
 

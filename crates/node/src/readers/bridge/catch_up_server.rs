@@ -53,6 +53,8 @@ const TOLD_AT_ONCE: usize = 16;
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 /// A plant that is no nearer to the last tick after this long is told of.
 const COMPARED_NS: i64 = 10_000_000_000;
+/// A plant that is behind by no more ticks than these is nearly level, at whatever rate.
+const NEARLY_LEVEL: u64 = 10_000;
 /// Images are made once for all plants that ask within this time.
 const SHARED_NS: i64 = 1_000_000_000;
 
@@ -180,7 +182,9 @@ impl Distance {
             return None;
         }
         self.compared = Some((now, ticks));
-        (ticks >= before && !std::mem::replace(&mut self.is_told, true)).then_some(before)
+        // Behind by what is passed on at once, it may be as level as its rate allows.
+        let is_no_nearer = ticks >= before && ticks > NEARLY_LEVEL;
+        (is_no_nearer && !std::mem::replace(&mut self.is_told, true)).then_some(before)
     }
 }
 
@@ -416,14 +420,17 @@ impl CatchUpServer {
 
     /// Tells of a plant that comes no nearer to the last tick.
     fn compare(&self, client: &mut Client, now: Nanos) {
-        let Some(next) = client.sending.as_ref().and_then(Sent::follows_from) else { return };
+        let Some(next) = client.sending.as_ref().and_then(Sent::follows_from) else {
+            client.distance.compared = None;
+            return;
+        };
         let behind = (self.last.0 + 1).saturating_sub(next.0);
         let Some(before) = client.distance.compare(behind, now) else { return };
-        let holds_back = if client.stream.unsent() < READY {
+        let holds_back = if client.bucket.has(READY as u64, now) {
+            "the network, that plant or this one is slower than the ticks".to_owned()
+        } else {
             let (_, rate) = self.limits;
             format!("catch_up_rate in [bridge] holds it back: {} bytes a second", thousands(rate))
-        } else {
-            "the network or that plant takes no more".to_owned()
         };
         let said = format_args!(
             "bridge: the plant at {} does not become level: {} ticks behind, {} ten seconds ago; {holds_back}",
@@ -615,13 +622,13 @@ mod tests {
         let mut distance = Distance::default();
         // Compared after ten seconds, and not before; nearer is well.
         assert_eq!(
-            [(1, 900), (5, 2_000), (11, 899)].map(|(s, ticks)| distance.compare(ticks, at(s))),
+            [(1, 90_000), (5, 200_000), (11, 89_900)].map(|(s, ticks)| distance.compare(ticks, at(s))),
             [None; 3]
         );
         assert_eq!(
-            [(20, 950), (21, 899)].map(|(s, ticks)| distance.compare(ticks, at(s))),
-            [None, Some(899)]
+            [(20, 95_000), (21, 89_900)].map(|(s, ticks)| distance.compare(ticks, at(s))),
+            [None, Some(89_900)]
         );
-        assert_eq!(distance.compare(5_000, at(31)), None);
+        assert_eq!(distance.compare(500_000, at(31)), None);
     }
 }
