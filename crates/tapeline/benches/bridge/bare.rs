@@ -11,7 +11,7 @@ use crate::{Turn, WARM_UP};
 /// The length of a message: that of a tick of the simulated exchange with the feed's message in it.
 pub(crate) const MESSAGE_BYTES: usize = 160;
 /// How long the receiver waits for a message after the last.
-const PATIENCE: Duration = Duration::from_millis(200);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Sends messages that have the time of their sending in front.
 fn send(rate: u64, seconds: u64, clock: &Clock, mut each: impl FnMut(&[u8])) {

@@ -37,7 +37,7 @@ use self::plants::Plants;
 use self::stalled::Neighbour;
 
 /// Ticks a second.
-const RATES: [u64; 6] = [10_000, 100_000, 500_000, 1_000_000, 2_000_000, 3_000_000];
+const RATES: [u64; 7] = [10_000, 100_000, 500_000, 1_000_000, 1_200_000, 2_000_000, 3_000_000];
 /// Above this rate a datagram for each message would measure the kernel alone.
 const MOST_BARE: u64 = 100_000;
 /// The rate at which lines lose datagrams, and one of how many they lose.
@@ -94,6 +94,9 @@ enum Carrier {
     Tcp,
     /// The same with TLS.
     Tls,
+    /// The rings, line, threads and media drivers of [`Self::Aeron`], without plants.
+    #[cfg(feature = "aeron")]
+    BareRelayAeron,
     /// A line over Aeron, with a media driver in each plant.
     #[cfg(feature = "aeron")]
     Aeron,
@@ -168,7 +171,9 @@ fn main() -> anyhow::Result<()> {
                     Carrier::BareDatagrams => bare::datagrams(*rate, seconds),
                     #[cfg(feature = "aeron")]
                     Carrier::BareAeron => bare::aeron(*rate, seconds),
-                    Carrier::BareRelay => relay::turn(*rate, seconds),
+                    Carrier::BareRelay => relay::datagrams(*rate, seconds),
+                    #[cfg(feature = "aeron")]
+                    Carrier::BareRelayAeron => relay::aeron(*rate, seconds),
                     _ => Plants::begin(*carrier, folder.path(), &day).and_then(Plants::measure),
                 };
                 let told = told.with_context(|| format!("{carrier:?} at {rate} ticks/s"))?;

@@ -10,6 +10,9 @@ use crate::stalled::{self, Neighbour};
 use crate::turns::{ratios, spread};
 use crate::{Carrier, LOST_OF, MOST_BARE, OtherTurns, Turn, Turns};
 
+/// The share of a rate from which on a relay keeps up with it.
+const KEEPS_UP: f64 = 0.97;
+
 pub(crate) fn page(
     turns: &Turns,
     others: &OtherTurns,
@@ -38,7 +41,21 @@ fn name(carrier: Carrier) -> String {
         Carrier::Tcp => "TCP".to_owned(),
         Carrier::Tls => "TCP with TLS".to_owned(),
         #[cfg(feature = "aeron")]
+        Carrier::BareRelayAeron => "bare relay, Aeron".to_owned(),
+        #[cfg(feature = "aeron")]
         Carrier::Aeron => "Aeron".to_owned(),
+    }
+}
+
+/// The bare relay that a carrier is compared with.
+fn relay_of(carrier: Carrier) -> Option<Carrier> {
+    match carrier {
+        Carrier::BareRelay => None,
+        #[cfg(feature = "aeron")]
+        Carrier::BareRelayAeron => None,
+        #[cfg(feature = "aeron")]
+        Carrier::Aeron | Carrier::BareAeron => Some(Carrier::BareRelayAeron),
+        _ => Some(Carrier::BareRelay),
     }
 }
 
@@ -51,8 +68,9 @@ fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environme
          ```text\n{}\n```\n\n\
          Two plants of the binary on one machine, over loopback, and a reader of the ring below; all of them sleep while there is nothing to do. Every message of a simulated exchange (500 \
          symbols) is a tick, with the message in it. The time is from the tick being written to the ring above until the reader has it: ring, bridge, \
-         carrier, plant below, ring. *ring, no bridge* is the same reader at the plant above. *bare relay*: the rings, sockets, threads and sleeps of the bridge in one process, \
-         and nothing of what plants do: what this machine takes for a bridge whose threads sleep, from turn to turn more or less, as the bridge does; the ratio is to its p50. The other *bare* ones: one message of a tick's length after the other, from a thread to \
+         carrier, plant below, ring. *ring, no bridge* is the same reader at the plant above. *bare relay*: the rings, lines, threads and sleeps of the bridge in one process, \
+         and nothing of what plants do: what this machine takes for a bridge whose threads sleep, from turn to turn more or less, as the bridge does. Over Aeron it waits for \
+         flow control, where a bridge drops what is not taken. The ratio is to the p50 of the relay over the same lines (Aeron, or else two of datagrams) at rates with which that keeps up. The other *bare* ones: one message of a tick's length after the other, from a thread to \
          a thread; with datagrams up to {} a second, with Aeron, which packs them, as many as its flow control takes.\n\n\
          *Lost*: ticks that the reader did not get, in all turns. *Again*: ticks that came again on request, in all turns; lines with equal loss lose different datagrams.\n\n\
          | ticks/s | carrier | p50, µs | p99, µs | p99.9, µs | p50 by the bare relay's | received, thousand/s | lost | again |\n\
@@ -65,7 +83,9 @@ fn write(page: &mut String, turns: &Turns, count: usize, seconds: u64, environme
             let us = |turn: &Turn| turn.latency.value_at(rank).map_or(f64::NAN, |ns| ns as f64 / 1e3);
             of_carrier.iter().map(us).collect()
         };
-        let relay = turns.get(&(*rate, Carrier::BareRelay)).filter(|_| *carrier != Carrier::BareRelay);
+        let relay = relay_of(*carrier).and_then(|relay| turns.get(&(*rate, relay)));
+        // One that waits for flow control has a queue of its own.
+        let relay = relay.filter(|relay| relay.iter().all(|turn| turn.rate_hz >= KEEPS_UP * *rate as f64));
         let by_relay = relay.map_or_else(String::new, |relay| {
             let relay: Vec<f64> = relay
                 .iter()
