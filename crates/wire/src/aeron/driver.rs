@@ -19,11 +19,16 @@ const RETRY_MS: u64 = 250;
 /// fills in 0.8 ms: it then waits until the receiver's driver and its reader have had a core.
 const WINDOW_BYTES: usize = 2 << 20;
 
+/// How many datagrams pass the kernel at once, in either direction; Aeron's own is 4. In six turns of each, a bridge at a million ticks/s on two cores had a
+/// median of 0.51 ms with 16, of 0.59 ms with 4, and the same p99.9. With 64 it kept up less often: meanwhile the driver's one thread does nothing else.
+const DATAGRAMS_AT_ONCE: u32 = 16;
+
 /// Aeron's media driver, on one thread of this process. Ends when it is dropped, and removes its files.
 ///
 /// Variables of the environment such as `AERON_SOCKET_SO_RCVBUF` have the effect that they have for `aeronmd`. Of the window of a receiver
 /// and the buffers of sockets, each for which there is none is 2 MiB, or what the system allows (`net.core.rmem_max`, `net.core.wmem_max`). The driver refuses a
-/// channel whose own `so-rcvbuf` is less than the window, unless it has a `rcv-wnd` too.
+/// channel whose own `so-rcvbuf` is less than the window, unless it has a `rcv-wnd` too. Sixteen datagrams pass the kernel at once, if the environment says
+/// nothing of that.
 #[derive(Debug)]
 pub struct EmbeddedAeronDriver {
     folder: PathBuf,
@@ -66,6 +71,7 @@ impl EmbeddedAeronDriver {
             context.set_dir_delete_on_shutdown(true)?;
             context.set_threading_mode(AERON_THREADING_MODE_SHARED)?;
             widen(&context)?;
+            batch(&context)?;
             let driver = AeronDriver::new(&context)?;
             driver.start(false)?;
             Ok(driver)
@@ -80,9 +86,26 @@ impl EmbeddedAeronDriver {
     }
 }
 
+fn is_free(variable: &str) -> bool {
+    std::env::var_os(variable).is_none()
+}
+
+/// Sets how many datagrams pass the kernel at once, where the environment does not.
+fn batch(context: &AeronDriverContext) -> Result<(), AeronCError> {
+    if is_free("AERON_SENDER_IO_VECTOR_CAPACITY") {
+        context.set_sender_io_vector_capacity(DATAGRAMS_AT_ONCE)?;
+    }
+    if is_free("AERON_RECEIVER_IO_VECTOR_CAPACITY") {
+        context.set_receiver_io_vector_capacity(DATAGRAMS_AT_ONCE)?;
+    }
+    if is_free("AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND") {
+        context.set_network_publication_max_messages_per_send(DATAGRAMS_AT_ONCE)?;
+    }
+    Ok(())
+}
+
 /// Sets the window and the buffers of sockets that the environment does not set.
 fn widen(context: &AeronDriverContext) -> Result<(), AeronCError> {
-    let is_free = |variable: &str| std::env::var_os(variable).is_none();
     let (received, sent) = allowed().unwrap_or_default();
     if is_free("AERON_SOCKET_SO_SNDBUF") && sent > context.get_socket_so_sndbuf() {
         context.set_socket_so_sndbuf(sent)?;
