@@ -53,7 +53,7 @@ const TOLD_AT_ONCE: usize = 16;
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 /// A plant that is no nearer to the last tick after this long is told of.
 const COMPARED_NS: i64 = 10_000_000_000;
-/// A plant that is behind by no more ticks than these is nearly level, at whatever rate.
+/// A plant that is behind by no more ticks than these is nearly level: at a low rate, what is sent at once is as many.
 const NEARLY_LEVEL: u64 = 10_000;
 /// Images are made once for all plants that ask within this time.
 const SHARED_NS: i64 = 1_000_000_000;
@@ -182,7 +182,6 @@ impl Distance {
             return None;
         }
         self.compared = Some((now, ticks));
-        // Behind by what is passed on at once, it may be as level as its rate allows.
         let is_no_nearer = ticks >= before && ticks > NEARLY_LEVEL;
         (is_no_nearer && !std::mem::replace(&mut self.is_told, true)).then_some(before)
     }
